@@ -1,0 +1,2 @@
+/** The `tito` command. */
+export {};

@@ -1,0 +1,50 @@
+import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+// Unit tests resolve workspace packages to their sources, so that they never run against a stale build.
+const packagesDir = fileURLToPath(new URL("packages/", import.meta.url));
+const alias = readdirSync(packagesDir).map((name) => ({
+  find: new RegExp(`^@tito/${name}$`),
+  replacement: `${packagesDir}${name}/src/index.ts`,
+}));
+
+const slow = ["**/*.e2e.test.ts", "**/*.crash.test.ts", "**/node_modules/**", "**/dist/**"];
+
+export default defineConfig({
+  resolve: { alias },
+  test: {
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["packages/*/test/**/*.test.ts", "scripts/test/**/*.test.ts"],
+          exclude: slow,
+          testTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "e2e",
+          include: ["packages/*/test/**/*.e2e.test.ts", "scripts/test/**/*.e2e.test.ts"],
+          exclude: ["**/node_modules/**", "**/dist/**"],
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "crash",
+          include: ["packages/*/test/**/*.crash.test.ts"],
+          exclude: ["**/node_modules/**", "**/dist/**"],
+          testTimeout: 300_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
