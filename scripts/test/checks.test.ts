@@ -1,0 +1,133 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { checkImports, checkManifest } from "../checks/imports.js";
+import { checkLinks } from "../checks/links.js";
+import { checkShape } from "../checks/shape.js";
+import { runTool } from "../checks/tools.js";
+import { checkWords } from "../checks/words.js";
+
+const root = resolve(import.meta.dirname, "../..");
+const messages = (findings: { message: string }[]) => findings.map((finding) => finding.message);
+
+describe("import direction", () => {
+  it("lets a package import what its row allows", () => {
+    const file = { path: "packages/sidecar/src/a.ts", text: 'import { x } from "@tito/format";\nimport "./b.js";\n' };
+    expect(checkImports([file])).toEqual([]);
+  });
+
+  it("catches an import against the direction", () => {
+    const file = { path: "packages/format/src/a.ts", text: 'import { x } from "@tito/sidecar";\n' };
+    expect(messages(checkImports([file]))).toEqual(["format may not import @tito/sidecar"]);
+  });
+
+  it("catches a relative import that leaves its package", () => {
+    const file = { path: "packages/format/src/a/b.ts", text: 'export * from "../../../sidecar/src/index.js";\n' };
+    expect(messages(checkImports([file]))[0]).toContain("leaves the package");
+  });
+
+  it("catches a node import in the pure engine, also a dynamic one", () => {
+    const file = { path: "packages/continuity/src/a.ts", text: 'const fs = await import("node:fs");\n' };
+    expect(messages(checkImports([file]))).toEqual(["continuity is pure and may not import node:fs"]);
+  });
+
+  it("catches testkit in shipped code and allows it in tests", () => {
+    const text = 'import { x } from "@tito/testkit";\n';
+    expect(checkImports([{ path: "packages/cli/src/a.ts", text }])).toHaveLength(1);
+    expect(checkImports([{ path: "packages/cli/test/a.test.ts", text }])).toEqual([]);
+  });
+
+  it("catches an undeclared direction in a package.json", () => {
+    expect(checkManifest("format", ["msgpackr", "@tito/cli"])).toHaveLength(1);
+    expect(checkManifest("cli", ["commander", "@tito/sidecar"])).toEqual([]);
+  });
+});
+
+describe("file shape", () => {
+  it("catches a source of more than 500 lines", () => {
+    expect(messages(checkShape([{ path: "packages/format/src/long.ts", text: "x;\n".repeat(501) }]))[0]).toContain(
+      "501 lines",
+    );
+    expect(checkShape([{ path: "packages/format/src/long.ts", text: "x;\n".repeat(500) }])).toEqual([]);
+  });
+
+  it("catches a utils.ts and a name that is not kebab-case", () => {
+    expect(checkShape([{ path: "packages/format/src/utils.ts", text: "" }])).toHaveLength(1);
+    expect(checkShape([{ path: "packages/format/src/FrameCodec.ts", text: "" }])).toHaveLength(1);
+  });
+
+  it("catches an index.ts that does not say what it owns and never does", () => {
+    expect(checkShape([{ path: "packages/format/src/index.ts", text: "export {};\n" }])).toHaveLength(1);
+  });
+
+  it.each(["it.only(", "describe.skip(", "expect(true)", `TO${"DO"}`])("catches %s", (mark) => {
+    expect(checkShape([{ path: "packages/format/test/a.test.ts", text: `${mark}\n` }])).toHaveLength(1);
+  });
+
+  it("catches a sleep in a test", () => {
+    const text = "await new Promise((resolve) => setTimeout(resolve, 50));\n";
+    expect(checkShape([{ path: "packages/format/test/a.test.ts", text }])).toHaveLength(1);
+  });
+});
+
+describe("words", () => {
+  it("catches a path of the machine", () => {
+    expect(checkWords([{ path: "README.md", text: `see ${root}/docs` }], root)).not.toEqual([]);
+  });
+
+  it("catches a download address in a lockfile", () => {
+    expect(
+      checkWords([{ path: "x/package-lock.json", text: '"resolved": "https://a.example/b.tgz"' }], root),
+    ).toHaveLength(1);
+  });
+});
+
+describe("links", () => {
+  it("catches a link to a test that does not exist", () => {
+    const file = { path: "docs/promises.md", text: "[proof](../packages/format/test/gone.test.ts)" };
+    expect(checkLinks([file], () => false)).toHaveLength(1);
+    expect(checkLinks([file], (path) => path === "packages/format/test/gone.test.ts")).toEqual([]);
+  });
+});
+
+describe("tools", () => {
+  const dir = mkdtempSync(join(tmpdir(), "tito-check-"));
+  afterAll(() => rmSync(dir, { recursive: true, force: true }));
+  mkdirSync(join(dir, "src"));
+  symlinkSync(join(root, "node_modules"), join(dir, "node_modules"));
+  writeFileSync(
+    join(dir, "tsconfig.json"),
+    '{"compilerOptions":{"strict":true,"noEmit":true,"types":[]},"include":["src"]}',
+  );
+  writeFileSync(
+    join(dir, "biome.json"),
+    JSON.stringify({
+      linter: { rules: { complexity: { noExcessiveLinesPerFunction: { level: "error", options: { maxLines: 70 } } } } },
+    }),
+  );
+  writeFileSync(join(dir, "package.json"), '{"name":"planted","type":"module","main":"src/index.ts"}');
+  writeFileSync(join(dir, "knip.json"), '{"entry":["src/index.ts"],"project":["src/**/*.ts"]}');
+
+  it("the type check catches a wrong type and passes a right one", () => {
+    writeFileSync(join(dir, "src/index.ts"), "export const a: number = 1;\n");
+    expect(runTool(dir, "tsc", ["-p", "tsconfig.json"])).toBe(true);
+    writeFileSync(join(dir, "src/index.ts"), 'export const a: number = "one";\n');
+    expect(runTool(dir, "tsc", ["-p", "tsconfig.json"])).toBe(false);
+  });
+
+  it("the linter catches a function of more than 70 lines", () => {
+    const long = (lines: number) => `export function f(x: number) {\n${"\tx++;\n".repeat(lines)}\treturn x;\n}\n`;
+    writeFileSync(join(dir, "src/index.ts"), long(60));
+    expect(runTool(dir, "biome", ["lint", "src"])).toBe(true);
+    writeFileSync(join(dir, "src/index.ts"), long(80));
+    expect(runTool(dir, "biome", ["lint", "src"])).toBe(false);
+  });
+
+  it("the dead-code check catches a file that nothing imports", () => {
+    writeFileSync(join(dir, "src/index.ts"), "export const a = 1;\n");
+    expect(runTool(dir, "knip", ["--no-progress"])).toBe(true);
+    writeFileSync(join(dir, "src/dead.ts"), "export const b = 1;\n");
+    expect(runTool(dir, "knip", ["--no-progress"])).toBe(false);
+  });
+});
