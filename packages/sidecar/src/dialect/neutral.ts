@@ -7,6 +7,16 @@ import type { Dialect, Message, ToolDefinition } from "@tito/format";
 /** A JSON value whose numbers may have lost their spelling; use raw text where the spelling matters. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 
+/**
+ * How a tool was offered when it was not a plain function: inside a namespace, or as a custom tool that takes free text.
+ * A dialect gives a call back in the shape in which the tool was offered.
+ */
+export interface CallShape {
+  kind: "function" | "custom";
+  name: string;
+  namespace: string | null;
+}
+
 /** What the harness asked for, in whichever dialect. Absent fields are null or empty, never invented. */
 export interface NeutralRequest {
   dialect: Dialect;
@@ -25,6 +35,10 @@ export interface NeutralRequest {
   wantsLogprobs: boolean;
   /** Accepted, recorded, without effect on the prompt (user, store: false, cache keys, …). */
   ignored: string[];
+  /** Fields that shape the distribution beyond `sampling` (forced tool choice, response format, logit bias, …), as JSON text. */
+  constraints?: ReadonlyMap<string, string>;
+  /** Tool name towards the policy → shape towards the harness, where the two differ. */
+  callShapes?: ReadonlyMap<string, CallShape>;
 }
 
 export interface Usage {
