@@ -1,0 +1,36 @@
+/** Errors in the words of the Messages API. */
+import type { DialectError } from "./neutral.js";
+import { retryHeaders } from "./retry-headers.js";
+
+const ERRORS: Readonly<Record<DialectError["kind"], { status: number; type: string }>> = {
+  bad_request: { status: 400, type: "invalid_request_error" },
+  unsupported: { status: 400, type: "invalid_request_error" },
+  context_overflow: { status: 400, type: "invalid_request_error" },
+  unauthorized: { status: 401, type: "authentication_error" },
+  not_found: { status: 404, type: "not_found_error" },
+  sealed: { status: 410, type: "invalid_request_error" },
+  too_large: { status: 413, type: "request_too_large" },
+  rate_limited: { status: 429, type: "rate_limit_error" },
+  overloaded: { status: 529, type: "overloaded_error" },
+  unavailable: { status: 503, type: "api_error" },
+  internal: { status: 500, type: "api_error" },
+};
+
+/** HTTP error: `{"type": "error", "error": {type, message}}`. */
+export function messagesError(error: DialectError): { status: number; body: string; headers: Record<string, string> } {
+  return { status: ERRORS[error.kind].status, body: messagesErrorBody(error), headers: retryHeaders(error) };
+}
+
+/** The error object, the same in a body and in a stream. */
+export function messagesErrorBody(error: DialectError): string {
+  return JSON.stringify({ type: "error", error: { type: ERRORS[error.kind].type, message: errorMessage(error) } });
+}
+
+/** Agents compact on the words "prompt is too long" and read the two numbers. */
+function errorMessage(error: DialectError): string {
+  if (error.kind !== "context_overflow") return error.message;
+  const { promptTokens, maxTokens } = error.overflow ?? { promptTokens: null, maxTokens: null };
+  return promptTokens === null || maxTokens === null
+    ? `prompt is too long: ${error.message}`
+    : `prompt is too long: ${promptTokens} tokens > ${maxTokens} maximum`;
+}
