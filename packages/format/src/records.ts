@@ -77,6 +77,12 @@ export interface DecisionEvidence {
   cause: string | null;
   /** Where the messages differ, in words, bounded. */
   cause_detail: string | null;
+  /** Length of the checkpoint that the prompt starts with; 0 when there is none. */
+  checkpoint_tokens?: number;
+  /** The turn of that checkpoint. */
+  checkpoint_call_id?: string | null;
+  /** The turn whose history (request messages, then reply) `messages_keep` counts in and that `cause` compares with. */
+  against_call_id?: string | null;
 }
 
 /** One policy call with exact ids. The unit of capture. */
@@ -146,9 +152,13 @@ export interface SegmentHeader {
   continues: { segment: number; why: "parked" | "recovered" } | null;
 }
 
+/** Last record of a file that was closed in order. */
 export interface SealRecord {
+  /** Records and bytes of the file before this one. */
   records: number;
   bytes: number;
+  /** Chain digest of the record before this one. */
+  head: Uint8Array;
   reason: string;
   sealed_ms: number;
 }

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import {
+  commit,
+  createState,
+  type Decision,
+  decide,
+  type EngineState,
+  type EngineTurn,
+  setDelivery,
+} from "../src/index.js";
+
+/** A turn whose messages say nothing, so that the ids alone speak. */
+export function bareTurn(
+  callId: string,
+  prompt: number[],
+  sampled: number[],
+  more: Partial<EngineTurn> = {},
+): EngineTurn {
+  return {
+    call_id: callId,
+    prompt_ids: Int32Array.from(prompt),
+    sampled_ids: Int32Array.from(sampled),
+    checkpointable: sampled.length > 0,
+    lane: "main",
+    messages: [],
+    reply: { role: "assistant", content: callId },
+    tools_sha256: "none",
+    renderer_contract: "engine:test",
+    retry_of: null,
+    harness: null,
+    arrived_after: null,
+    ...more,
+  };
+}
+
+function play(state: EngineState, turn: EngineTurn): Decision {
+  const decision = decide(state, turn);
+  commit(state, turn, decision, state.last_commit + 1);
+  return decision;
+}
+
+describe("decisions from ids alone", () => {
+  it("appends while each prompt starts with the line, and stores only what is new", () => {
+    const state = createState();
+    expect(play(state, bareTurn("a", [1, 2], [3]))).toMatchObject({
+      kind: "new_segment",
+      reason: "first_turn",
+      parent: null,
+    });
+    const second = play(state, bareTurn("b", [1, 2, 3, 4], [5]));
+    expect(second).toMatchObject({ kind: "append", segment: 1, prompt_keep: 3, reason: "extends_tip" });
+  });
+
+  it("branches where the prompt extends an interior checkpoint, from the longest shared prefix", () => {
+    const state = createState();
+    play(state, bareTurn("a", [1, 2], [3]));
+    play(state, bareTurn("b", [1, 2, 3, 4, 9], [5]));
+    const fork = play(state, bareTurn("c", [1, 2, 3, 4, 7], [6]));
+    expect(fork).toMatchObject({
+      kind: "branch",
+      segment: 2,
+      parent: { segment: 1, tokens: 4 },
+      prompt_keep: 4,
+      reason: "sibling",
+    });
+    expect(fork.evidence).toMatchObject({ checkpoint_tokens: 3, expected_id: 9, actual_id: 7, kept_sampled: 1 });
+  });
+
+  it("prefers a delivered checkpoint over a later one with the same ids", () => {
+    const state = createState();
+    play(state, bareTurn("a", [1, 2], [3]));
+    play(state, bareTurn("b", [1, 2], [3]));
+    setDelivery(state, "a", "delivered");
+    expect(decide(state, bareTurn("c", [1, 2, 3, 4], [5]))).toMatchObject({ kind: "append", segment: 1 });
+  });
+
+  it("never extends an incomplete turn", () => {
+    const state = createState();
+    play(state, bareTurn("a", [1, 2], [3]));
+    play(state, bareTurn("b", [1, 2, 3, 4], [5, 6], { checkpointable: false }));
+    const next = play(state, bareTurn("c", [1, 2, 3, 4, 5, 6, 7], [8]));
+    expect(next).toMatchObject({ kind: "branch", parent: { segment: 1, tokens: 6 }, reason: "after_incomplete" });
+  });
+});
