@@ -26,35 +26,29 @@ export function newCall(
   return { kind: "call", id, callId: call.id, name: call.name, shape, arguments: "" };
 }
 
-/** An item as JSON. While in progress it is empty: its text comes as deltas. */
+/** An item as JSON, with what it holds so far. */
 export function itemJson(item: OutputItem, status: ItemStatus): Json {
-  const begun = status === "in_progress";
   switch (item.kind) {
     case "reasoning":
       return {
         type: "reasoning",
         id: item.id,
         summary: [],
-        content: begun ? [] : [reasoningPart(item.text)],
-        encrypted_content: begun ? null : packReasoning(item.text),
+        content: item.text === "" ? [] : [reasoningPart(item.text)],
+        encrypted_content: status === "in_progress" ? null : packReasoning(item.text),
       };
-    case "message":
-      return { type: "message", id: item.id, role: "assistant", status, content: begun ? [] : [textPart(item.text)] };
+    case "message": {
+      const content = item.text === "" ? [] : [textPart(item.text)];
+      return { type: "message", id: item.id, role: "assistant", status, content };
+    }
     case "call": {
-      const name = item.shape?.name ?? item.name;
-      const namespace = item.shape?.namespace == null ? {} : { namespace: item.shape.namespace };
+      const call = { id: item.id, call_id: item.callId, name: item.shape?.name ?? item.name };
       if (item.shape?.kind === "custom") {
-        return {
-          type: "custom_tool_call",
-          id: item.id,
-          call_id: item.callId,
-          name,
-          input: begun ? "" : customInput(item.arguments),
-          status,
-        };
+        const input = status === "in_progress" ? "" : customInput(item.arguments);
+        return { type: "custom_tool_call", ...call, input, status };
       }
-      const args = begun ? "" : item.arguments;
-      return { type: "function_call", id: item.id, call_id: item.callId, name, ...namespace, arguments: args, status };
+      const namespace = item.shape?.namespace == null ? {} : { namespace: item.shape.namespace };
+      return { type: "function_call", ...call, ...namespace, arguments: item.arguments, status };
     }
   }
 }

@@ -51,25 +51,32 @@ export class ResponsesStream implements StreamEncoder {
     }
   }
 
-  /** Before the reply begins, `response.in_progress` needs a response to speak of: it is announced early, under an id of ours. */
+  /**
+   * Before the reply begins, `response.in_progress` needs a response to speak of: it is announced early, under an id of ours.
+   * Later ones repeat the output so far, because the openai SDK takes their response as the new state.
+   */
   keepalive(): string {
     const early = this.head === null;
     const frames = early
       ? this.start({ id: `resp_${randomUUID()}`, createdS: 0, model: this.request.model ?? "" })
       : [];
-    const ping = early
-      ? []
-      : [this.frame("response.in_progress", { response: responseJson(this.knownHead(), "in_progress", {}) })];
+    const ping = early ? [] : [this.frame("response.in_progress", { response: this.snapshot() })];
     return [...frames, ...ping].map((frame) => frame.text).join("");
   }
 
-  /** `response.failed` is what Codex reads, `error` is what makes the SDKs throw. */
+  /** `response.failed` is what Codex reads; `error` is what makes the SDKs throw (one reads it flat, others nested). */
   error(error: DialectError): string {
     const head = this.head ?? { id: "resp_failed", createdS: 0, model: this.request.model ?? "" };
     const code = errorCode(error);
     const response = responseJson(head, "failed", { error: { code, message: error.message } });
     const failed = this.frame("response.failed", { response });
-    return failed.text + this.frame("error", { code, message: error.message, param: null }).text;
+    const detail = { code, message: error.message, param: null };
+    return failed.text + this.frame("error", { ...detail, error: { type: code, ...detail } }).text;
+  }
+
+  private snapshot(): Record<string, unknown> {
+    const output = this.items.map((item) => itemJson(item, this.finished.has(item) ? "completed" : "in_progress"));
+    return responseJson(this.knownHead(), "in_progress", { output });
   }
 
   private start(head: ResponseHead): Frame[] {
