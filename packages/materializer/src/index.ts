@@ -2,4 +2,12 @@
  * @tito/materializer owns the way from evidence to samples: read, select, build, score, reward, credit, pack, write.
  * It never changes what was captured.
  */
-export {};
+export { assertSample, fillArrays, type SampleArrays } from "./arrays.js";
+export { type BuiltTrajectory, buildSamples, type Outside, type PlannedSample, type PlannedSpan } from "./build.js";
+export { addCoverage, assertCoverage, type Coverage, coverageOf } from "./coverage.js";
+export { assignCredit, type Credit, type CreditMember, type CreditRule, sampleWeight } from "./credit.js";
+export type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./evidence.js";
+export { loadPolicy, type Policy, type PolicyFlags, policyDigest, printPolicy } from "./policy.js";
+export { MASK_REASONS, type MaskReason, SPAN_KINDS, SPAN_REASONS, TERMINATIONS, type Termination } from "./reasons.js";
+export { type RolloutRun, rolloutRunJsonSchema, rolloutRunSchema } from "./rollout-run.js";
+export { selectTurns } from "./select.js";

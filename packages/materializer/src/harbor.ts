@@ -1,0 +1,101 @@
+/**
+ * What a trial runner left beside the trajectories: Harbor's `result.json`, or a plain `reward.json` / `reward.txt`.
+ * The fields relied on are listed in docs/samples.md#trials.
+ */
+import { z } from "zod";
+import type { Value } from "./expression.js";
+import type { TrialFailure } from "./termination.js";
+
+/** A trial directory, read. */
+export interface TrialFacts {
+  kind: "harbor" | "plain";
+  trial_name: string | null;
+  task: { id: string | null; source: string | null };
+  environment: { kind: string | null; image: string | null };
+  scores: ReadonlyMap<string, Value>;
+  /** File of the scores relative to the trial directory, null when there are none. */
+  scores_source: string | null;
+  failure: TrialFailure | null;
+}
+
+const timing = z.looseObject({ started_at: z.string().nullish(), finished_at: z.string().nullish() }).nullish();
+
+/** Only what is used; the rest of a result may have any shape, so that newer versions stay readable. */
+const harborResult = z.looseObject({
+  task_name: z.string(),
+  trial_name: z.string(),
+  source: z.string().nullish(),
+  verifier_result: z.looseObject({ rewards: z.record(z.string(), z.unknown()).nullish() }).nullish(),
+  exception_info: z.looseObject({ exception_type: z.string(), exception_message: z.string().default("") }).nullish(),
+  agent_execution: timing,
+  verifier: timing,
+  config: z
+    .looseObject({
+      environment: z.looseObject({ type: z.string().nullish(), docker_image: z.string().nullish() }).nullish(),
+    })
+    .nullish(),
+});
+
+/** Reads the text of a `result.json`; null when it is not a trial's (Harbor writes one for the whole job too). */
+export function parseHarborResult(text: string): TrialFacts | null {
+  const parsed = harborResult.safeParse(parseJson(text));
+  if (!parsed.success) return null;
+  const result = parsed.data;
+  const rewards = result.verifier_result?.rewards;
+  const exception = result.exception_info;
+  return {
+    kind: "harbor",
+    trial_name: result.trial_name,
+    task: { id: result.task_name, source: result.source ?? null },
+    environment: {
+      kind: result.config?.environment?.type ?? null,
+      image: result.config?.environment?.docker_image ?? null,
+    },
+    scores: scoresOf(rewards ?? {}),
+    scores_source: rewards ? "result.json" : null,
+    failure: exception
+      ? {
+          type: exception.exception_type,
+          message: exception.exception_message,
+          agent_started: typeof result.agent_execution?.started_at === "string",
+          verifier_started: typeof result.verifier?.started_at === "string",
+        }
+      : null,
+  };
+}
+
+/**
+ * Scores of a `reward.json`: a flat object of numbers, booleans, texts and nulls, or one number, which is named `reward`.
+ * Null when the text is neither.
+ */
+export function parseRewardJson(text: string): ReadonlyMap<string, Value> | null {
+  const value = parseJson(text);
+  if (typeof value === "number" || typeof value === "boolean") return new Map([["reward", value]]);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  return scoresOf(value);
+}
+
+/** Scores of a `reward.txt`: one number. */
+export function parseRewardText(text: string): ReadonlyMap<string, Value> | null {
+  const trimmed = text.trim();
+  const value = Number(trimmed);
+  return trimmed !== "" && Number.isFinite(value) ? new Map([["reward", value]]) : null;
+}
+
+/** Values that an expression can use; nested ones are left out, they stay in the evidence. */
+export function scoresOf(values: object): ReadonlyMap<string, Value> {
+  const scores = new Map<string, Value>();
+  for (const [name, value] of Object.entries(values)) {
+    if (value === null || typeof value === "string" || typeof value === "boolean") scores.set(name, value);
+    else if (typeof value === "number") scores.set(name, Number.isFinite(value) ? value : null);
+  }
+  return scores;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,200 @@
+/** The policy: every choice that turns evidence into samples, in one schema-checked record. `docs/policy-file.md` explains the keys. */
+import { createHash } from "node:crypto";
+import { TitoError } from "@tito/format";
+import { parse, stringify } from "yaml";
+import { z } from "zod";
+import { compileExpression } from "./expression.js";
+import { TERMINATIONS } from "./reasons.js";
+
+const verdict = z.enum(["train", "mask"]);
+const expression = z.string().min(1).max(2000);
+const count = z.int().min(0);
+
+const select = z
+  .strictObject({
+    lanes: z
+      .strictObject({
+        main: verdict.default("train"),
+        sub_agent: verdict.default("train"),
+        compaction: verdict.default("train"),
+        auxiliary: verdict.default("mask"),
+      })
+      .prefault({}),
+    length: verdict.default("train"),
+    malformed: verdict.default("train"),
+    retry_orphan: verdict.default("mask"),
+    undelivered: verdict.default("mask"),
+    delivery_unknown: verdict.default("mask"),
+    logprob_not_behaviour: verdict.default("mask"),
+    /** `turn`: one missing value masks its turn; `token`: only the tokens without a value. */
+    logprob_missing: z.enum(["turn", "token"]).default("turn"),
+    max_version_age: count.nullable().default(null),
+    /** Version that has age 0; null: the newest number in the input. */
+    current_version: z.int().nullable().default(null),
+  })
+  .prefault({});
+
+const build = z
+  .strictObject({
+    split: z.enum(["segment", "turn"]).default("segment"),
+    max_seq_len: z.int().min(2).nullable().default(null),
+    realign_max_lost_tokens: count.default(0),
+  })
+  .prefault({});
+
+const exclude = z
+  .strictObject({
+    terminations: z.array(z.enum(TERMINATIONS)).default(["env_error", "verifier_error", "capture_incomplete"]),
+    rules: z
+      .array(z.strictObject({ reason: z.string().regex(/^[a-z0-9_]{1,64}$/), when: expression }))
+      .max(100)
+      .default([]),
+  })
+  .prefault({});
+
+const credit = z
+  .strictObject({
+    rule: z.enum(["none", "grpo", "grpo-no-std", "rloo", "batch-baseline"]).default("grpo"),
+    /** An expression that names the group; `run.group_id` is the recorded or derived one. */
+    group: expression.default("run.group_id"),
+    weight: z.enum(["run", "token"]).default("run"),
+  })
+  .prefault({});
+
+const pack = z
+  .strictObject({
+    max_tokens: z.int().min(2).nullable().default(null),
+    /** Bins that may be open at once; the fullest is closed when there would be more. */
+    open_bins: z.int().min(1).max(4096).default(64),
+    /** Leave out samples that train nothing: they have weight 0. */
+    skip_untrained: z.boolean().default(true),
+  })
+  .prefault({});
+
+const output = z
+  .strictObject({
+    /** Files of a directory output; a group is never spread over two. */
+    shards: z.int().min(1).max(4096).default(16),
+    /** Rows of a Parquet row group. */
+    row_group_rows: z.int().min(1).max(100_000).default(32),
+    /** Hash verifier output and artifacts into `evidence[]`. */
+    evidence: z.boolean().default(true),
+  })
+  .prefault({});
+
+export const policySchema = z.strictObject({
+  version: z.literal(1).default(1),
+  select,
+  build,
+  reward: expression.default("reward"),
+  exclude,
+  credit,
+  pack,
+  output,
+});
+
+export type Policy = z.infer<typeof policySchema>;
+export type SelectPolicy = Policy["select"];
+export type BuildPolicy = Policy["build"];
+
+/** Command-line flags that override the file. Undefined: not given. */
+export interface PolicyFlags {
+  reward?: string | undefined;
+  credit?: string | undefined;
+  weight?: string | undefined;
+  group?: string | undefined;
+  split?: string | undefined;
+  maxSeqLen?: number | undefined;
+  maxVersionAge?: number | undefined;
+  realignMaxLostTokens?: number | undefined;
+  packMaxTokens?: number | undefined;
+  shards?: number | undefined;
+}
+
+const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string, string]> = {
+  reward: ["reward"],
+  credit: ["credit", "rule"],
+  weight: ["credit", "weight"],
+  group: ["credit", "group"],
+  split: ["build", "split"],
+  maxSeqLen: ["build", "max_seq_len"],
+  maxVersionAge: ["select", "max_version_age"],
+  realignMaxLostTokens: ["build", "realign_max_lost_tokens"],
+  packMaxTokens: ["pack", "max_tokens"],
+  shards: ["output", "shards"],
+};
+
+const POLICY_BYTES_MAX = 1 << 20;
+
+/**
+ * The effective policy: defaults, then the YAML text, then flags.
+ * Errors: `usage` with the key and what it may be; unknown keys are refused; expressions are compiled to catch typing errors early.
+ */
+export function loadPolicy(yamlText: string | null, flags: PolicyFlags = {}): Policy {
+  const tree = overlay(parseYaml(yamlText), flags);
+  const result = policySchema.safeParse(tree);
+  if (!result.success) {
+    const first = result.error.issues[0]!;
+    const where = first.path.length > 0 ? first.path.join(".") : "the policy";
+    throw new TitoError("usage", `policy: ${where}: ${first.message}`, { hint: "see docs/policy-file.md" });
+  }
+  const policy = result.data;
+  compileExpression(policy.reward, "reward");
+  compileExpression(policy.credit.group, "credit.group");
+  for (const rule of policy.exclude.rules) compileExpression(rule.when, `exclude.rules: ${rule.reason}`);
+  return withPackLength(policy);
+}
+
+/** A bin can only take samples that fit, so packing bounds the sample length when nothing else does. */
+function withPackLength(policy: Policy): Policy {
+  const length = policy.pack.max_tokens;
+  if (length === null) return policy;
+  const given = policy.build.max_seq_len;
+  if (given !== null && given > length) {
+    throw new TitoError("usage", `policy: build.max_seq_len ${given} does not fit in pack.max_tokens ${length}`);
+  }
+  return { ...policy, build: { ...policy.build, max_seq_len: given ?? length } };
+}
+
+function parseYaml(text: string | null): unknown {
+  if (text === null) return {};
+  if (text.length > POLICY_BYTES_MAX) throw new TitoError("usage", "policy: the file is larger than 1 MiB");
+  try {
+    return parse(text, { maxAliasCount: 20 }) ?? {};
+  } catch (error) {
+    throw new TitoError("usage", `policy: not valid YAML: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function overlay(tree: unknown, flags: PolicyFlags): unknown {
+  if (typeof tree !== "object" || tree === null || Array.isArray(tree)) return tree;
+  const out = new Map<string, unknown>(Object.entries(tree));
+  for (const name of Object.keys(FLAG_PATHS) as (keyof PolicyFlags)[]) {
+    const value = flags[name];
+    if (value === undefined) continue;
+    const [top, key] = FLAG_PATHS[name];
+    if (key === undefined) out.set(top, value);
+    else
+      out.set(top, Object.fromEntries([...Object.entries((out.get(top) as object | undefined) ?? {}), [key, value]]));
+  }
+  return Object.fromEntries(out);
+}
+
+/** The effective policy as YAML that `loadPolicy` reads back to the same policy. */
+export function printPolicy(policy: Policy): string {
+  return stringify(policy, { lineWidth: 120 });
+}
+
+/** SHA-256 over the effective policy as canonical JSON: equal digests mean equal rules. */
+export function policyDigest(policy: Policy): string {
+  return createHash("sha256").update(canonicalJson(policy)).digest("hex");
+}
+
+/** JSON with sorted keys. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : inner,
+  );
+}

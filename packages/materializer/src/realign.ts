@@ -1,0 +1,62 @@
+/**
+ * Realignment: a policy that gives up a few sampled tokens to save a split (contracts: `build.realign_max_lost_tokens`). Pure.
+ * Where a new segment's match with its parent ends inside the parent's last sampled span, after at least one kept token,
+ * and at most `maxLost` tokens of the checkpoint are lost, both become one sample.
+ */
+import type { EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./evidence.js";
+import type { Line, Lines } from "./lines.js";
+
+/** A line that becomes samples: the last segment of a chain of realigned segments. */
+export interface JoinedLine {
+  line: Line;
+  segments: number[];
+  /** Turns that belong to this chain, in order. */
+  turns: EvidenceTurn[];
+  /** Turn of which a realignment cut off sampled tokens, null when none. */
+  overwritten: number | null;
+}
+
+/** Every segment that holds a turn becomes one line, or part of the line of the segment that realigns with it. */
+export function realignLines(evidence: TrajectoryEvidence, lines: Lines, maxLost: number): JoinedLine[] {
+  const successor = new Map<number, number>();
+  const joinsParent = new Map<number, number>();
+  if (maxLost > 0) {
+    for (const segment of evidence.segments) {
+      const lost = lostTokens(evidence, lines, segment);
+      if (lost === null || lost > maxLost || successor.has(segment.parent!.segment)) continue;
+      successor.set(segment.parent!.segment, segment.segment);
+      joinsParent.set(segment.segment, segment.parent!.segment);
+    }
+  }
+  const joined: JoinedLine[] = [];
+  for (const segment of evidence.segments) {
+    if (segment.turns.every((turn) => turn.damage !== null)) continue;
+    const line = lines.of(segment.segment);
+    if (line.turns.length === 0) continue;
+    const overwritten = successor.has(segment.segment) ? line.turns[line.turns.length - 1]!.turn : null;
+    if (overwritten !== null) {
+      joined.push({ line, segments: [], turns: [], overwritten });
+      continue;
+    }
+    const chain = [segment.segment];
+    for (let up = joinsParent.get(segment.segment); up !== undefined; up = joinsParent.get(up)) chain.unshift(up);
+    const turns = chain.flatMap((number) => lines.of(number).turns);
+    joined.push({ line, segments: chain, turns, overwritten: null });
+  }
+  return joined;
+}
+
+/** Tokens of the parent's checkpoint that a realignment would give up; null when the segments cannot be realigned. */
+function lostTokens(evidence: TrajectoryEvidence, lines: Lines, segment: EvidenceSegment): number | null {
+  if (segment.parent === null || segment.turns.every((turn) => turn.damage !== null)) return null;
+  const parent = lines.of(segment.parent.segment);
+  const last = parent.turns[parent.turns.length - 1];
+  const piece = parent.pieces[parent.pieces.length - 1];
+  if (!last || !piece || piece.turn !== last || piece.kind !== "action") return null;
+  const match = segment.parent.tokens;
+  if (match <= piece.start || match >= piece.end) return null;
+  const extended = evidence.segments.some(
+    (other) => other !== segment && other.parent?.segment === parent.segment && other.parent.tokens > match,
+  );
+  return extended ? null : piece.end - match;
+}

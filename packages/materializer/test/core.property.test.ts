@@ -1,0 +1,180 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { assertSample, fillArrays } from "../src/arrays.js";
+import { buildSamples } from "../src/build.js";
+import { coverageOf } from "../src/coverage.js";
+import { sampleWeight } from "../src/credit.js";
+import { loadPolicy, type PolicyFlags } from "../src/policy.js";
+import { selectTurns } from "../src/select.js";
+import { type Call, digestOf, evidenceOf } from "./trajectories.js";
+
+/** Steps of a random harness: go on, branch back, retry, drift inside a reply, start over, with all kinds of ill luck. */
+const step = fc.record({
+  kind: fc.constantFrom("extend", "extend", "extend", "branch", "retry", "drift", "fresh"),
+  back: fc.nat(6),
+  cut: fc.nat(3),
+  context: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 4 }),
+  sampled: fc.array(fc.integer({ min: 5, max: 9 }), { minLength: 1, maxLength: 5 }),
+  luck: fc.constantFrom(
+    "good",
+    "good",
+    "good",
+    "aborted",
+    "gone",
+    "no_logprobs",
+    "gap",
+    "raw_hot",
+    "undelivered",
+    "unknown",
+    "damaged",
+  ),
+  lane: fc.constantFrom("main", "main", "sub:a", "aux:title", "compaction"),
+  version: fc.integer({ min: 1, max: 7 }),
+});
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+function callsOf(steps: Step[]): Call[] {
+  const calls: Call[] = [];
+  for (const each of steps) {
+    const base = calls[Math.max(0, calls.length - 1 - (each.kind === "extend" ? 0 : each.back))];
+    calls.push({ prompt: promptOf(each, base), sampled: each.sampled, ...luckOf(each) });
+  }
+  return calls;
+}
+
+function promptOf(each: Step, base: Call | undefined): number[] {
+  if (!base || each.kind === "fresh") return each.context;
+  if (each.kind === "retry") return base.prompt;
+  const kept =
+    each.kind === "drift" ? base.sampled.slice(0, Math.max(0, base.sampled.length - 1 - each.cut)) : base.sampled;
+  return [...base.prompt, ...kept, ...each.context];
+}
+
+function luckOf(each: Step): Partial<Call> {
+  const span = [{ version: `v${each.version}`, start: 0, end: each.sampled.length }];
+  const common: Partial<Call> = { lane: each.lane as Call["lane"] & string, versions: span };
+  const gap = each.sampled.map((_, i) => (i === 0 ? null : -0.5));
+  switch (each.luck) {
+    case "aborted":
+      return { ...common, defects: ["aborted"], finish: "abort" };
+    case "gone":
+      return { ...common, defects: ["client_gone"], delivery: "failed" };
+    case "no_logprobs":
+      return { ...common, logprobs: null };
+    case "gap":
+      return { ...common, logprobs: gap };
+    case "raw_hot":
+      return { ...common, sampling: { temperature: 0.7 } };
+    case "undelivered":
+      return { ...common, delivery: "failed" };
+    case "unknown":
+      return { ...common, delivery: "unknown" };
+    case "damaged":
+      return { ...common, defects: ["counts_disagree"] };
+    default:
+      return common;
+  }
+}
+
+const flags: fc.Arbitrary<PolicyFlags> = fc.record({
+  split: fc.constantFrom(undefined, "segment", "turn"),
+  maxSeqLen: fc.constantFrom(undefined, 4, 9, 20),
+  realignMaxLostTokens: fc.constantFrom(undefined, 1, 3, 100),
+  maxVersionAge: fc.constantFrom(undefined, 0, 2),
+});
+const yaml = fc.constantFrom(
+  null,
+  "select: {lanes: {auxiliary: train, sub_agent: mask}, logprob_missing: token}",
+  "select: {undelivered: train, delivery_unknown: train, retry_orphan: train, logprob_not_behaviour: train}",
+);
+
+function make(calls: Call[], given: PolicyFlags, text: string | null) {
+  const policy = loadPolicy(text, given);
+  const evidence = evidenceOf(calls);
+  const verdicts = selectTurns(evidence, { policy: policy.select, newestVersion: 7 });
+  const built = buildSamples(evidence, verdicts, policy.build);
+  return { policy, evidence, built, coverage: coverageOf(evidence, built) };
+}
+
+const RUNS = { numRuns: 400 };
+
+describe("random trajectories through random policies", () => {
+  it("account for every captured token exactly once, train none that was not sampled there, and cut only at turn ends", () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 14 }), flags, yaml, (steps, given, text) => {
+        const calls = callsOf(steps);
+        const { policy, built, coverage } = make(calls, given, text);
+        const captured = calls.reduce((sum, call) => sum + call.sampled.length, 0);
+        expect(coverage.captured_tokens).toBe(captured);
+        // An independent account: which (turn, index) trains where, straight from the arrays.
+        const owners = new Map<string, number>();
+        for (const [index, sample] of built.samples.entries()) {
+          const arrays = fillArrays(sample, false);
+          assertSample(sample, arrays, "property");
+          if (policy.build.max_seq_len !== null) expect(sample.length).toBeLessThanOrEqual(policy.build.max_seq_len);
+          const lastSpan = sample.spans.at(-1)!;
+          expect(lastSpan.kind).toBe("action");
+          for (const span of sample.spans) {
+            for (let i = span.start; i < span.end; i += 1) {
+              expect(arrays.loss_mask[i]).toBe(span.reason === "trained" ? 1 : 0);
+              if (arrays.loss_mask[i] === 0) continue;
+              const call = calls[span.turn.turn]!;
+              const at = span.from + i - span.start;
+              expect(arrays.tokens[i]).toBe(call.sampled[at]);
+              const prefix = [...arrays.tokens.subarray(0, i - at)];
+              expect(digestOf(prefix)).toEqual(digestOf(call.prompt));
+              const key = `${span.turn.turn}/${at}`;
+              expect(owners.has(key)).toBe(false);
+              owners.set(key, index);
+            }
+          }
+        }
+        expect(owners.size).toBe(coverage.trained_tokens);
+      }),
+      RUNS,
+    );
+  });
+
+  it("keep a rollout's weight whatever the splitting", () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), flags, yaml, (steps, given, text) => {
+        const { built, coverage } = make(callsOf(steps), given, text);
+        const weights = built.samples.map((s) => sampleWeight(1, s.trained_tokens, coverage.trained_tokens));
+        const sum = weights.reduce((a, b) => a + b, 0);
+        expect(sum).toBeCloseTo(coverage.trained_tokens > 0 ? 1 : 0, 12);
+      }),
+      RUNS,
+    );
+  });
+
+  it("train the same tokens whether split by turn or not, when nothing is cut or realigned", () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), yaml, (steps, text) => {
+        const calls = callsOf(steps);
+        const bySegment = make(calls, { split: "segment" }, text).coverage;
+        const byTurn = make(calls, { split: "turn" }, text).coverage;
+        expect(byTurn).toEqual(bySegment);
+      }),
+      RUNS,
+    );
+  });
+
+  it("lose no more than the allowed tokens per realignment, and only as realign_overwritten", () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), fc.integer({ min: 1, max: 4 }), (steps, bound) => {
+        const calls = callsOf(steps);
+        const plain = make(calls, {}, null);
+        const joined = make(calls, { realignMaxLostTokens: bound }, null);
+        const saved = plain.built.samples.length - joined.built.samples.length;
+        const lost = joined.built.outside.reduce((sum, each) => sum + each.tokens, 0);
+        expect(saved).toBeGreaterThanOrEqual(0);
+        expect(lost).toBeLessThanOrEqual(saved * bound);
+        expect(
+          joined.coverage.trained_tokens + (joined.coverage.masked.realign_overwritten ?? 0),
+        ).toBeGreaterThanOrEqual(plain.coverage.trained_tokens - lost);
+        if (saved === 0) expect(joined.coverage).toEqual(plain.coverage);
+      }),
+      RUNS,
+    );
+  });
+});
