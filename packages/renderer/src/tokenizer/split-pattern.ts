@@ -1,0 +1,135 @@
+/**
+ * The closed list of pre-tokenizers. Each is known in two spellings: for the BPE engine (Rust regex) and for this runtime, where it cuts
+ * only long runs into pieces. The second spelling writes white space and case-insensitive contractions out, because the two
+ * runtimes disagree about U+0085, U+FEFF and `(?i)`.
+ */
+import { TitoError } from "@tito/format";
+
+export type SplitName = "qwen" | "llama3" | "o200k" | "gpt2" | "deepseek";
+
+export interface SplitPattern {
+  /** What the BPE engine gets. Matches every character of every text: the engine drops text that its pattern does not match. */
+  engine: string;
+  /** The same pieces in this runtime. */
+  runtime: RegExp;
+  /** Unicode classes that the pattern asks for; characters outside the pinned ranges are classified by the engine, class by class. */
+  classes: readonly string[];
+}
+
+/** White space as the Rust regex engine has it. */
+const WS = "\\t-\\r\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const CONTRACTION = "'(?:[sSſ]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])";
+
+const runtime = (pattern: string): RegExp => new RegExp(pattern, "gu");
+const spaces = `[${WS}]*[\\r\\n]+|[${WS}]+(?![^${WS}])|[${WS}]+`;
+
+const LLAMA3_HEAD = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|";
+const LLAMA3_TAIL = "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+const QWEN = `${LLAMA3_HEAD}\\p{N}${LLAMA3_TAIL}`;
+const LLAMA3 = `${LLAMA3_HEAD}\\p{N}{1,3}${LLAMA3_TAIL}`;
+const llama3Runtime = (digits: string): RegExp =>
+  runtime(`${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`);
+
+const UPPER = "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]";
+const LOWER = "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]";
+const o200k = (contraction: string): string =>
+  `[^\\r\\n\\p{L}\\p{N}]?${UPPER}*${LOWER}+(?:${contraction})?|[^\\r\\n\\p{L}\\p{N}]?${UPPER}+${LOWER}*(?:${contraction})?|\\p{N}{1,3}`;
+const O200K_HF =
+  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
+const GPT2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+// DeepSeek cuts in three passes (digits, CJK, the rest). One pattern gives the same pieces when the classes of the third pass exclude
+// what the first two took, and when what no pass matches stays a piece of its own.
+const CJK = "一-龥぀-ゟ゠-ヿ";
+const DEEPSEEK_PASSES = [
+  "\\p{N}{1,3}",
+  `[${CJK}]+`,
+  "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+];
+const ASCII_PUNCTUATION = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~]";
+function deepseekEngine(): string {
+  const minus = (set: string): string => `[${set}&&[^\\p{N}${CJK}]]`;
+  const letters = minus("\\p{L}\\p{M}");
+  const marks = minus("\\p{P}\\p{S}");
+  const third =
+    `${ASCII_PUNCTUATION}[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}\\p{N}${CJK}]?${letters}+| ?${marks}+[\\r\\n]*` +
+    `|\\s*[\\r\\n]+|\\s+(?![^\\s\\p{N}${CJK}])|\\s+`;
+  return `\\p{N}{1,3}|[${CJK}]+|${third}|(?:(?!${third})[^\\p{N}${CJK}])+`;
+}
+function deepseekRuntime(): RegExp {
+  const minus = (set: string): string => `(?:(?![\\p{N}${CJK}])[${set}])`;
+  const third =
+    `${ASCII_PUNCTUATION}[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}\\p{N}${CJK}]?${minus("\\p{L}\\p{M}")}+| ?${minus("\\p{P}\\p{S}")}+[\\r\\n]*` +
+    `|[${WS}]*[\\r\\n]+|[${WS}]+(?![^${WS}\\p{N}${CJK}])|[${WS}]+`;
+  return runtime(
+    `\\p{N}{1,3}|[${CJK}]+|${third.replace(ASCII_PUNCTUATION, "[!-\\/:-@\\[-`{-~]")}|(?:(?!${third.replace(ASCII_PUNCTUATION, "[!-\\/:-@\\[-`{-~]")})[^\\p{N}${CJK}])+`,
+  );
+}
+
+export const SPLIT_PATTERNS: Record<SplitName, SplitPattern> = {
+  qwen: { engine: QWEN, runtime: llama3Runtime("\\p{N}"), classes: ["L", "N"] },
+  llama3: { engine: LLAMA3, runtime: llama3Runtime("\\p{N}{1,3}"), classes: ["L", "N"] },
+  o200k: {
+    engine: O200K_HF,
+    runtime: runtime(`${o200k(CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n/]*|${spaces}`),
+    classes: ["Lu", "Lt", "Lm", "Lo", "Ll", "M", "N"],
+  },
+  gpt2: {
+    engine: GPT2,
+    runtime: runtime(
+      `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^${WS}\\p{L}\\p{N}]+|[${WS}]+(?![^${WS}])|[${WS}]+`,
+    ),
+    classes: ["L", "N"],
+  },
+  deepseek: { engine: deepseekEngine(), runtime: deepseekRuntime(), classes: ["L", "M", "N", "P", "S"] },
+};
+
+interface PreTokenizer {
+  type: string;
+  pretokenizers?: PreTokenizer[];
+  pattern?: { Regex?: string };
+  behavior?: string;
+  invert?: boolean;
+  add_prefix_space?: boolean;
+  use_regex?: boolean;
+}
+
+/** The splits of a `tokenizer.json` as the list of its regular expressions, or null when it holds anything else. */
+function splitRegexes(pre: PreTokenizer): string[] | null {
+  const steps = pre.type === "Sequence" ? (pre.pretokenizers ?? []) : [pre];
+  const regexes: string[] = [];
+  for (const step of steps) {
+    if (step.type === "Split" && step.behavior === "Isolated" && step.invert !== true && step.pattern?.Regex) {
+      regexes.push(step.pattern.Regex);
+    } else if (step.type === "ByteLevel" && step.add_prefix_space !== true) {
+      if (step.use_regex !== false) regexes.push(GPT2);
+    } else return null;
+  }
+  return regexes;
+}
+
+/**
+ * Which of the known pre-tokenizers a `tokenizer.json` has.
+ * @throws TitoError `unsupported` for any other: cutting text differently would give other ids without anybody noticing.
+ */
+export function splitNameOf(preTokenizer: unknown): SplitName {
+  const regexes = splitRegexes(preTokenizer as PreTokenizer) ?? [];
+  const known: [SplitName, string[]][] = [
+    ["qwen", [QWEN]],
+    ["llama3", [LLAMA3]],
+    ["o200k", [O200K_HF]],
+    ["gpt2", [GPT2]],
+    ["deepseek", DEEPSEEK_PASSES],
+  ];
+  for (const [name, passes] of known) {
+    if (passes.length === regexes.length && passes.every((pass, i) => pass === regexes[i])) return name;
+  }
+  throw new TitoError(
+    "unsupported",
+    `tokenizer.json has a pre-tokenizer that is not known: ${JSON.stringify(preTokenizer).slice(0, 400)}`,
+    {
+      hint: "Known are those of GPT-2, Llama 3, Qwen 2/3, gpt-oss and DeepSeek V3.",
+    },
+  );
+}

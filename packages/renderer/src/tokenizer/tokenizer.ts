@@ -1,0 +1,190 @@
+/**
+ * Text to ids and ids to bytes, equal to the reference tokenizer of the vocabulary.
+ * The text between added tokens is cut and merged by the BPE engine; long unbroken runs by our own near-linear BPE on the same ranks.
+ */
+import { AddedTokens } from "./added-tokens.js";
+import type { BpeEngine, TiktokenClass } from "./bpe-engine.js";
+import { ByteTable, StreamingText } from "./byte-decoder.js";
+import { encodeLongPiece, RankTable } from "./long-piece.js";
+import { longRegions } from "./long-runs.js";
+import { normalizeNfc } from "./nfc.js";
+import { PieceCache } from "./piece-cache.js";
+import { PieceSplitter } from "./piece-splitter.js";
+import { SPLIT_PATTERNS } from "./split-pattern.js";
+import { type AddedToken, readRanks, type TokenizerData } from "./tokenizer-data.js";
+
+/** Gives back the characters that stood in for others while the template ran; see `template/value-guard.ts`. */
+export type Restore = (text: string) => string;
+const asIs: Restore = (text) => text;
+
+const CACHE_UNITS_MAX = 32 * 1024 * 1024;
+
+/** A chunk of rendered text, cut at its added tokens: what comes before the first, the ids from the first to the last, what comes after the last. */
+interface ChunkEncoding {
+  head: string;
+  ids: Int32Array;
+  /** Null when the chunk holds no added token: then `head` is all of it. */
+  tail: string | null;
+}
+
+export class Tokenizer {
+  readonly addedTokens: AddedTokens;
+  readonly added: readonly AddedToken[];
+  readonly bytes: ByteTable;
+  /** One more than the highest id. */
+  readonly vocabSize: number;
+  readonly #data: TokenizerData;
+  readonly #engineClass: TiktokenClass;
+  readonly #engine: BpeEngine;
+  readonly #bytesById: (Uint8Array | undefined)[];
+  readonly #pieces = new PieceCache<Int32Array>(CACHE_UNITS_MAX);
+  readonly #chunks = new PieceCache<ChunkEncoding>(CACHE_UNITS_MAX);
+  #ranks: RankTable | undefined;
+  #splitter: PieceSplitter | undefined;
+
+  constructor(data: TokenizerData, engineClass: TiktokenClass) {
+    this.#data = data;
+    this.#engineClass = engineClass;
+    this.#engine = new engineClass(data.ranks, {}, SPLIT_PATTERNS[data.split].engine);
+    this.#bytesById = readRanks(data.ranks);
+    const withAdded = [...this.#bytesById];
+    for (const token of data.added_tokens) withAdded[token.id] = Buffer.from(token.text, "utf8");
+    this.bytes = new ByteTable(withAdded);
+    this.vocabSize = withAdded.length;
+    this.added = data.added_tokens;
+    this.addedTokens = new AddedTokens(data.added_tokens);
+  }
+
+  /** Ids of plain text: nothing in it becomes an added token. Text is normalized first where the vocabulary says so. */
+  encodePlain(text: string): Int32Array {
+    if (text === "") return new Int32Array(0);
+    const cached = this.#pieces.get(text);
+    if (cached !== undefined) return cached;
+    const ids = this.#merge(this.#data.normalizer === "NFC" ? normalizeNfc(text) : text);
+    this.#pieces.set(text, ids);
+    return ids;
+  }
+
+  /** Ids of text that may hold added tokens, as the reference encodes it. `restore` is applied to plain stretches before they are encoded. */
+  encode(text: string, restore: Restore = asIs): Int32Array {
+    return this.encodeChunks([text], restore);
+  }
+
+  /** Ids of `chunks` joined. A chunk that was seen before costs nothing but its copy. */
+  encodeChunks(chunks: readonly string[], restore: Restore = asIs): Int32Array {
+    const parts: Int32Array[] = [];
+    let bridge = "";
+    for (const chunk of this.#separable(chunks)) {
+      const encoded = this.#encodeChunk(chunk, restore);
+      bridge += encoded.head;
+      if (encoded.tail === null) continue;
+      parts.push(this.encodePlain(restore(bridge)), encoded.ids);
+      bridge = encoded.tail;
+    }
+    parts.push(this.encodePlain(restore(bridge)));
+    return joinIds(parts);
+  }
+
+  decode(ids: Iterable<number>): string {
+    return this.bytes.decode(ids);
+  }
+
+  streamingText(): StreamingText {
+    return new StreamingText(this.bytes);
+  }
+
+  /** Joins neighbours where an added token could span the border, so that cutting chunk by chunk finds the same tokens as cutting the whole. */
+  *#separable(chunks: readonly string[]): Generator<string> {
+    const enough = this.addedTokens.lengthMax;
+    let held = "";
+    let next = "";
+    for (const chunk of chunks) {
+      next = next === "" ? chunk : next + chunk;
+      if (next.length < enough) continue;
+      if (held === "") held = next;
+      else if (held.length < enough || this.addedTokens.straddles(held, next)) held += next;
+      else {
+        yield held;
+        held = next;
+      }
+      next = "";
+    }
+    if (held !== "" && next !== "" && held.length >= enough && !this.addedTokens.straddles(held, next)) {
+      yield held;
+      yield next;
+    } else if (held + next !== "") yield held + next;
+  }
+
+  #encodeChunk(chunk: string, restore: Restore): ChunkEncoding {
+    const cached = restore === asIs ? this.#chunks.get(chunk) : undefined;
+    if (cached !== undefined) return cached;
+    const parts: Int32Array[] = [];
+    let head: string | null = null;
+    let pending = "";
+    this.addedTokens.split(chunk, {
+      plain: (text) => {
+        pending += text;
+      },
+      token: (id) => {
+        if (head === null) head = pending;
+        else parts.push(this.encodePlain(restore(pending)));
+        parts.push(Int32Array.of(id));
+        pending = "";
+      },
+    });
+    const encoded: ChunkEncoding =
+      head === null
+        ? { head: chunk, ids: new Int32Array(0), tail: null }
+        : { head, ids: joinIds(parts), tail: pending };
+    if (restore === asIs) this.#chunks.set(chunk, encoded);
+    return encoded;
+  }
+
+  #merge(text: string): Int32Array {
+    const regions = longRegions(text);
+    if (regions.length === 0) return this.#engineIds(text);
+    const parts: Int32Array[] = [];
+    let from = 0;
+    for (const [start, end] of regions) {
+      parts.push(this.#engineIds(text.slice(from, start)), this.#longRegionIds(text.slice(start, end)));
+      from = end;
+    }
+    parts.push(this.#engineIds(text.slice(from)));
+    return joinIds(parts);
+  }
+
+  #engineIds(text: string): Int32Array {
+    if (text === "") return new Int32Array(0);
+    const ids = this.#engine.encode_ordinary(text);
+    return new Int32Array(ids.buffer, ids.byteOffset, ids.length);
+  }
+
+  #longRegionIds(region: string): Int32Array {
+    this.#ranks ??= new RankTable(this.#bytesById);
+    this.#splitter ??= new PieceSplitter(this.#engineClass, SPLIT_PATTERNS[this.#data.split]);
+    const ids: number[] = [];
+    const short = new Map<string, number[]>();
+    for (const piece of this.#splitter.split(region)) {
+      let encoded = short.get(piece);
+      if (encoded === undefined) {
+        encoded = encodeLongPiece(piece, this.#ranks);
+        if (piece.length <= 16) short.set(piece, encoded);
+      }
+      for (const id of encoded) ids.push(id);
+    }
+    return Int32Array.from(ids);
+  }
+}
+
+/** The parts one after the other. */
+export function joinIds(parts: readonly Int32Array[]): Int32Array {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const joined = new Int32Array(length);
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
