@@ -1,7 +1,7 @@
 /** The decision: which segment a turn extends, or where a new one begins. Tokens decide; see docs/continuity.md. */
 import type { DecisionEvidence } from "@tito/format";
-import { historyMessages, keptMessages } from "./history.js";
 import { type Opening, openingOf } from "./opening.js";
+import { messagesKeep } from "./place.js";
 import { deepestMarks, idAt, linesThrough, type Point, walk } from "./prefix-tree.js";
 import {
   type EngineState,
@@ -61,7 +61,7 @@ function appendTo(state: EngineState, turn: EngineTurn, winner: TurnEntry, match
     kind: "append",
     segment: segment.number,
     prompt_keep: tokens,
-    messages_keep: messagesKeep(winner, turn),
+    messages_keep: messagesKeep(winner, turn.messages),
     reason: "extends_tip",
     evidence: {
       match_tokens: match.depth,
@@ -99,7 +99,7 @@ function open(state: EngineState, turn: EngineTurn, winner: TurnEntry | null, ma
     parent: line === null || tokens === 0 ? null : { segment: line.number, tokens },
     continues: continued === null ? null : { segment: continued.number, why: continued.closed! },
     prompt_keep: line === null ? 0 : tokens,
-    messages_keep: against === null ? 0 : messagesKeep(against, turn),
+    messages_keep: against === null ? 0 : messagesKeep(against, turn.messages),
     reason: opening.reason,
     evidence: {
       match_tokens: match.depth,
@@ -128,8 +128,4 @@ function parentLine(state: EngineState, match: Point, first: Segment | null): Se
   const lines = linesThrough(match).map((number) => segmentOf(state, number));
   if (first !== null && lines.includes(first)) return first;
   return lines.reduce((best, line) => (beats(lastTurn(line), lastTurn(best)) ? line : best));
-}
-
-function messagesKeep(against: TurnEntry, turn: EngineTurn): number {
-  return keptMessages([...historyMessages(against.history), against.reply], turn.messages);
 }

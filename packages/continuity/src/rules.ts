@@ -50,8 +50,6 @@ export interface HarnessRules {
   compaction_markers: readonly string[];
   /** Texts that take the place of an old tool result. */
   pruned_markers: readonly string[];
-  /** Top-level request fields that may differ between a call and its retry. */
-  retry_volatile_fields: readonly string[];
 }
 
 /** For a harness that is not known: nothing is tolerated, nothing is assumed. */
@@ -65,7 +63,6 @@ export const NO_RULES: HarnessRules = {
   volatile: [],
   compaction_markers: [],
   pruned_markers: [],
-  retry_volatile_fields: [],
 };
 
 /** A text without what the harness changes by itself, and the names of the rules that took something away. */
