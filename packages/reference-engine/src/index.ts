@@ -1,5 +1,7 @@
 /**
  * @tito/reference-engine owns the embedded default inference server: a small deterministic policy behind a vLLM-compatible API, for the demo and for tests.
- * It never ships in the sidecar bundle.
+ * It renders and parses by itself, so that a check against another renderer compares two implementations. It never ships in the sidecar bundle.
  */
-export {};
+export type { LogEntry } from "./log.js";
+export type { EngineOptions, LogprobsMode } from "./options.js";
+export { type RunningEngine, startEngine } from "./start.js";

@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import { engines, post, streamed } from "./support/running.js";
+
+const { start, script } = engines();
+const TOOLS = [
+  {
+    type: "function",
+    function: { name: "bash", parameters: { type: "object", properties: { command: { type: "string" } } } },
+  },
+];
+const EVIDENCE = { logprobs: true, return_token_ids: true, return_tokens_as_token_ids: true };
+const USER = [{ role: "user", content: "list the files" }];
+
+describe("chat completions with a script", () => {
+  it("gives reasoning, content and calls, with the ids and log probabilities that were sampled", async () => {
+    const policy = script([
+      {
+        reply: {
+          reasoning: "I look.",
+          content: "On it.",
+          tool_calls: [{ name: "bash", arguments: '{"command":  "ls"}' }],
+        },
+      },
+    ]);
+    const engine = await start({ policy });
+    const { status, body } = await post(`${engine.url}/v1/chat/completions`, {
+      model: "policy",
+      messages: USER,
+      tools: TOOLS,
+      ...EVIDENCE,
+    });
+    expect(status).toBe(200);
+    const [choice] = body.choices;
+    expect(choice.message).toMatchObject({ role: "assistant", reasoning: "I look.", content: "On it." });
+    expect(choice.message.tool_calls).toHaveLength(1);
+    expect(choice.message.tool_calls[0].function).toEqual({ name: "bash", arguments: '{"command":  "ls"}' });
+    expect(choice.message.tool_calls[0].id).toMatch(/^chatcmpl-tool-[0-9a-f]{24}$/);
+    expect(choice.finish_reason).toBe("tool_calls");
+    expect(choice.stop_reason).toBeNull();
+    expect(choice.token_ids.length).toBe(body.usage.completion_tokens);
+    expect(choice.logprobs.content.length).toBe(body.usage.completion_tokens);
+    expect(choice.logprobs.content.map((entry: { token: string }) => entry.token)).toEqual(
+      choice.token_ids.map((id: number) => `token_id:${id}`),
+    );
+    expect(body.prompt_token_ids.length).toBe(body.usage.prompt_tokens);
+  });
+
+  it("streams the same message and the same ids", async () => {
+    const policy = script([
+      {
+        reply: {
+          reasoning: "I look.",
+          content: "On it.",
+          tool_calls: [{ name: "bash", arguments: { command: "ls" } }],
+        },
+      },
+    ]);
+    const engine = await start({ policy });
+    const request = { model: "policy", messages: USER, tools: TOOLS, seed: 1, ...EVIDENCE };
+    const whole = await post(`${engine.url}/v1/chat/completions`, request);
+    const events = await streamed(`${engine.url}/v1/chat/completions`, {
+      ...request,
+      stream_options: { include_usage: true },
+    });
+    expect(events.at(-1)).toBe("[DONE]");
+    const chunks = events.slice(0, -1);
+    expect(chunks[0].prompt_token_ids).toEqual(whole.body.prompt_token_ids);
+    expect(chunks[0].choices[0].delta).toEqual({ role: "assistant", content: "" });
+    expect(chunks.slice(1).some((chunk) => "prompt_token_ids" in chunk)).toBe(false);
+    const ids = chunks.flatMap((chunk) => chunk.choices[0]?.token_ids ?? []);
+    expect(ids).toEqual(whole.body.choices[0].token_ids);
+    const deltas = chunks.map((chunk) => chunk.choices[0]?.delta ?? {});
+    expect(deltas.map((delta) => delta.reasoning ?? "").join("")).toBe("I look.");
+    expect(deltas.map((delta) => delta.content ?? "").join("")).toBe("On it.");
+    const calls = deltas.flatMap((delta) => delta.tool_calls ?? []);
+    expect(calls.map((call) => call.function.arguments).join("")).toBe('{"command": "ls"}');
+    const last = chunks.at(-1);
+    expect(last).toMatchObject({
+      choices: [],
+      usage: whole.body.usage.prompt_tokens_details === null ? expect.anything() : {},
+    });
+    expect(last.usage.completion_tokens).toBe(ids.length);
+    expect(chunks.at(-2).choices[0]).toMatchObject({ finish_reason: "tool_calls", stop_reason: null });
+  });
+});
