@@ -1,0 +1,123 @@
+/** The journal of this boot, and its successor when it can not be written any more: a file that failed is left as it is. */
+import { type Durability, FrameFile, type Head, type Place } from "./frame-file.js";
+import { MacKey } from "./mac.js";
+import { encodeRecord } from "./record-codec.js";
+import { FORMAT_VERSION, type JournalHeader, type RecordMap, RecordType, type RecordTypeName } from "./records.js";
+import type { ClosedFile } from "./segment-pool.js";
+import { journalName, type TrajectoryDir, takeNextBoot } from "./trajectory-dir.js";
+import type { TrajectoryWriterOptions } from "./writer-types.js";
+
+export interface JournalOptions {
+  dir: TrajectoryDir;
+  boot: number;
+  bootId: string;
+  configSha256: Uint8Array;
+  now: () => number;
+  writer: TrajectoryWriterOptions;
+  /** Head of the boot before; null for the first. */
+  previous: Head | null;
+}
+
+export class Journal {
+  readonly mac: MacKey | null;
+  /** Journals of this process that broke. */
+  readonly closed: ClosedFile[] = [];
+  boot: number;
+  private readonly options: JournalOptions;
+  private file: FrameFile;
+  private named: Promise<void>;
+
+  /** Creates the file and writes its header. Throws the system error. */
+  constructor(options: JournalOptions) {
+    this.options = options;
+    this.boot = options.boot;
+    const { hmacKey, trajectoryId } = options.writer;
+    this.mac = hmacKey === undefined ? null : new MacKey(hmacKey, trajectoryId, options.boot);
+    ({ file: this.file, named: this.named } = this.start(options.previous));
+  }
+
+  private start(previous: Head | null): { file: FrameFile; named: Promise<void> } {
+    const { dir, bootId, configSha256, now, writer } = this.options;
+    const durability: Durability = writer.durability ?? "fsync";
+    const header: JournalHeader = {
+      format_version: FORMAT_VERSION,
+      writer_version: writer.writerVersion,
+      trajectory_id: writer.trajectoryId,
+      boot: this.boot,
+      boot_id: bootId,
+      run_id: writer.runId ?? null,
+      group_id: writer.groupId ?? null,
+      trial_id: writer.trialId ?? null,
+      attempt: writer.attempt ?? 1,
+      metadata: writer.metadata ?? {},
+      config_json: writer.configJson,
+      config_sha256: configSha256,
+      previous_head: previous === null || previous.seq < 0 ? null : headOf(previous),
+      created_ms: now(),
+    };
+    const payload = encodeRecord("journal_header", header);
+    const name = journalName(this.boot);
+    const file = new FrameFile({ disk: dir.root.disk, path: dir.root.at(name), name, durability, mac: this.mac });
+    const named = durability === "fsync" ? dir.root.sync() : Promise.resolve();
+    // waited for by the next sync; until then a failure is not unhandled
+    named.catch(() => undefined);
+    file.append(RecordType.journal_header, payload);
+    return { file, named };
+  }
+
+  /** Leaves a broken file behind and goes on in the next one. Throws the system error. */
+  startNext(): void {
+    const { file } = this;
+    this.closed.push({ ...this.asClosed(), state: "open" });
+    file.close();
+    this.boot = takeNextBoot(this.options.dir, this.boot);
+    ({ file: this.file, named: this.named } = this.start(file.durableHead));
+  }
+
+  /** The file as it stands in a manifest. */
+  asClosed(): ClosedFile {
+    const { name, head, records, broken } = this.file;
+    return { path: name, head, records, state: broken === null ? "sealed" : "open" };
+  }
+
+  get broken(): boolean {
+    return this.file.broken !== null;
+  }
+
+  get head(): Head {
+    return this.file.head;
+  }
+
+  get durableHead(): Head {
+    return this.file.durableHead;
+  }
+
+  get records(): number {
+    return this.file.records;
+  }
+
+  append<K extends RecordTypeName>(name: K, record: RecordMap[K]): Place {
+    return this.appendPayload(name, encodeRecord(name, record));
+  }
+
+  appendPayload(name: RecordTypeName, payload: Uint8Array): Place {
+    return this.file.append(RecordType[name], payload);
+  }
+
+  async sync(): Promise<void> {
+    await Promise.all([this.file.sync(), this.named]);
+  }
+
+  findIdentityProblem(): string | null {
+    return this.file.findIdentityProblem();
+  }
+
+  close(): void {
+    this.mac?.erase();
+    this.file.close();
+  }
+}
+
+function headOf({ seq, digest, bytes }: Head): Head {
+  return { seq, digest, bytes };
+}

@@ -1,0 +1,251 @@
+/**
+ * Walks one file frame by frame: header CRC, payload CRC, sequence, chain. Memory is one window, whatever the file's size.
+ * What is wrong is a gap item among the frames, never an exception, except in `strict` mode.
+ */
+import fs from "node:fs";
+import { crc32c } from "./crc32c.js";
+import { type Disk, nodeDisk, readFully } from "./disk.js";
+import { TitoError } from "./errors.js";
+import {
+  CHAIN_START,
+  chainDigest,
+  decodeFrameHeader,
+  FRAME_HEADER_BYTES,
+  type FrameHeader,
+  findFrameStart,
+  hasFrameShape,
+} from "./frame.js";
+
+/**
+ * `strict`: the first irregularity, a torn tail included, throws `damaged`.
+ * `tail`: the walk ends at the first irregularity. `salvage`: it goes on with the next frame that can be found.
+ */
+export type ReadMode = "strict" | "tail" | "salvage";
+
+/**
+ * `torn_tail`: the file ends inside a frame, as a killed writer leaves it. The rest is damage:
+ * `bad_header`, `bad_payload`: a CRC does not hold. `bad_chain`: both hold and the chain does not: the frame was edited.
+ * `bad_sequence`: frames are missing, repeated or swapped.
+ */
+export type GapReason = "torn_tail" | "bad_header" | "bad_payload" | "bad_chain" | "bad_sequence";
+
+export interface FrameItem {
+  kind: "frame";
+  type: number;
+  seq: number;
+  offset: number;
+  /** File length right after this frame. */
+  end: number;
+  digest: Uint8Array;
+  /** A view that is valid until the next item is asked for. */
+  payload: Buffer;
+  /** False when the digest before this frame was lost, so that the chain could not be checked here. */
+  linked: boolean;
+}
+
+export interface GapItem {
+  kind: "gap";
+  reason: GapReason;
+  offset: number;
+  bytes: number;
+  /** Sequence number that was expected here. */
+  seq: number;
+}
+
+export type ScanItem = FrameItem | GapItem;
+
+export interface ScanOptions {
+  mode: ReadMode;
+  disk?: Disk;
+  /** Skips the SHA-256 chain; CRCs and sequence are checked still. */
+  skipChain?: boolean;
+}
+
+const WINDOW_BYTES = 1024 * 1024;
+
+/** Reads the file at `path` as frames and gaps. Throws `not_found` or `io` when it cannot be read at all, `damaged` in strict mode. */
+export function* scanFile(path: string, options: ScanOptions): Generator<ScanItem, void, void> {
+  const disk = options.disk ?? nodeDisk;
+  const fd = openForReading(disk, path);
+  try {
+    for (const item of scanDescriptor(disk, fd, options.skipChain === true)) {
+      if (item.kind === "gap" && options.mode === "strict") throw damage(path, item);
+      yield item;
+      if (item.kind === "gap" && options.mode === "tail") return;
+    }
+  } finally {
+    disk.close(fd);
+  }
+}
+
+function openForReading(disk: Disk, path: string): number {
+  try {
+    // a planted FIFO must not block, a planted link must not be followed
+    const fd = disk.open(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
+    return fd;
+  } catch (cause) {
+    const missing = (cause as NodeJS.ErrnoException).code === "ENOENT";
+    throw new TitoError(missing ? "not_found" : "io", `${path}: cannot be opened (${(cause as Error).message})`, {
+      cause,
+    });
+  }
+}
+
+function damage(path: string, gap: GapItem): TitoError {
+  return new TitoError(
+    "damaged",
+    `${path}: ${gap.reason} at offset ${gap.offset}, where record ${gap.seq} was expected`,
+    {
+      hint: "read it with --mode salvage to keep what is whole",
+    },
+  );
+}
+
+/** Where the walk stands. */
+interface Position {
+  offset: number;
+  seq: number;
+  /** Digest of the frame before; null when it was lost. */
+  previous: Uint8Array | null;
+}
+
+function* scanDescriptor(disk: Disk, fd: number, skipChain: boolean): Generator<ScanItem, void, void> {
+  const window = new Window(disk, fd);
+  const at: Position = { offset: 0, seq: 0, previous: CHAIN_START };
+  while (at.offset < window.fileBytes) {
+    const head = window.view(at.offset, FRAME_HEADER_BYTES);
+    const header = decodeFrameHeader(head, 0);
+    if (header === null) {
+      yield* passUnreadable(window, at, head);
+    } else if (header.payloadBytes > window.fileBytes - at.offset - FRAME_HEADER_BYTES) {
+      yield { kind: "gap", reason: "torn_tail", offset: at.offset, bytes: window.fileBytes - at.offset, seq: at.seq };
+      return;
+    } else {
+      yield* passFrame(window, at, header, skipChain);
+    }
+  }
+}
+
+/** A place where no header stands: a torn or empty tail, or damage up to the next header that holds. */
+function* passUnreadable(window: Window, at: Position, head: Buffer): Generator<GapItem, void, void> {
+  const rest = window.fileBytes - at.offset;
+  const torn = rest < FRAME_HEADER_BYTES ? hasFrameShape(head) : false;
+  const next = torn ? window.fileBytes : window.findHeader(at.offset + 1);
+  const reason = torn || (next === window.fileBytes && window.isZero(at.offset)) ? "torn_tail" : "bad_header";
+  yield { kind: "gap", reason, offset: at.offset, bytes: next - at.offset, seq: at.seq };
+  at.offset = next;
+  at.previous = null;
+}
+
+function* passFrame(
+  window: Window,
+  at: Position,
+  header: FrameHeader,
+  skipChain: boolean,
+): Generator<ScanItem, void, void> {
+  const offset = at.offset;
+  const frameBytes = FRAME_HEADER_BYTES + header.payloadBytes;
+  const frame = window.view(offset, frameBytes);
+  const payload = frame.subarray(FRAME_HEADER_BYTES);
+  const lostBefore = at.previous === null;
+  const gap = (reason: GapReason): GapItem => ({ kind: "gap", reason, offset, bytes: frameBytes, seq: at.seq });
+  // after a lost header the numbers may jump ahead, never back
+  const inSequence = lostBefore ? header.seq >= at.seq : header.seq === at.seq;
+  let problem: GapReason | null = null;
+  if (crc32c(payload) !== header.payloadCrc) problem = "bad_payload";
+  else if (!inSequence) problem = "bad_sequence";
+  else if (!skipChain && at.previous !== null) {
+    const digest = chainDigest(at.previous, frame.subarray(0, FRAME_HEADER_BYTES), payload);
+    if (Buffer.compare(digest, header.digest) !== 0) problem = "bad_chain";
+  }
+  if (problem !== null) yield gap(problem);
+  else {
+    yield {
+      kind: "frame",
+      type: header.type,
+      seq: header.seq,
+      offset,
+      end: offset + frameBytes,
+      digest: header.digest,
+      payload,
+      linked: !lostBefore,
+    };
+  }
+  at.offset = offset + frameBytes;
+  // the header's CRC held, so its digest and number are what the next frame follows, whatever became of the payload
+  at.previous = header.digest;
+  at.seq = Math.max(at.seq, header.seq + 1);
+}
+
+/** A piece of the file in memory, moved forward as the walk goes on; grows only to hold one frame that is really there. */
+class Window {
+  readonly fileBytes: number;
+  private buffer = Buffer.allocUnsafe(WINDOW_BYTES);
+  private start = 0;
+  private length = 0;
+
+  constructor(
+    private readonly disk: Disk,
+    private readonly fd: number,
+  ) {
+    this.fileBytes = disk.fstat(fd).size;
+  }
+
+  /** The bytes [offset, offset + bytes), fewer at the end of the file. Valid until the next call. */
+  view(offset: number, bytes: number): Buffer {
+    const wanted = Math.min(bytes, this.fileBytes - offset);
+    if (offset < this.start || offset + wanted > this.start + this.length) this.load(offset, wanted);
+    const from = offset - this.start;
+    return this.buffer.subarray(from, Math.min(from + wanted, this.length));
+  }
+
+  private load(offset: number, wanted: number): void {
+    if (wanted > this.buffer.length) this.buffer = Buffer.allocUnsafe(wanted);
+    else if (wanted <= WINDOW_BYTES && this.buffer.length > WINDOW_BYTES)
+      this.buffer = Buffer.allocUnsafe(WINDOW_BYTES);
+    this.start = offset;
+    this.length = readFully(
+      this.disk,
+      this.fd,
+      this.buffer,
+      Math.min(this.buffer.length, this.fileBytes - offset),
+      offset,
+    );
+  }
+
+  /** Everything in memory from `offset` on; at least `bytes`, fewer only at the end of the file. */
+  private ahead(offset: number, bytes: number): Buffer {
+    this.view(offset, bytes);
+    return this.buffer.subarray(offset - this.start, this.length);
+  }
+
+  /** Offset of the next header that holds, from `from` on; the file's length when there is none. */
+  findHeader(from: number): number {
+    let offset = from;
+    while (offset + FRAME_HEADER_BYTES <= this.fileBytes) {
+      const piece = this.ahead(offset, FRAME_HEADER_BYTES);
+      const searched = piece.length - FRAME_HEADER_BYTES + 1;
+      if (searched <= 0) break;
+      for (
+        let found = findFrameStart(piece, 0);
+        found >= 0 && found < searched;
+        found = findFrameStart(piece, found + 1)
+      ) {
+        if (decodeFrameHeader(piece, found) !== null) return offset + found;
+      }
+      offset += searched;
+    }
+    return this.fileBytes;
+  }
+
+  /** True when every byte from `offset` to the end is zero: space that was given to the file and never written. */
+  isZero(offset: number): boolean {
+    for (let at = offset; at < this.fileBytes; ) {
+      const piece = this.ahead(at, 1);
+      if (piece.length === 0) return false;
+      for (let i = 0; i < piece.length; i++) if (piece[i] !== 0) return false;
+      at += piece.length;
+    }
+    return true;
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * The open segment files of a trajectory: at most 64. When one more is needed, the one that was idle longest gets a `parked` record and is closed;
+ * its segment goes on in a next part. A part says in its header which segment it continues and why.
+ */
+import type { Durability, Head } from "./frame-file.js";
+import { FrameFile } from "./frame-file.js";
+import { LIMITS } from "./limits.js";
+import type { MacKey } from "./mac.js";
+import { encodeRecord } from "./record-codec.js";
+import { FORMAT_VERSION, RecordType, type SegmentHeader, type SharedPrefix } from "./records.js";
+import { segmentName, type TrajectoryDir } from "./trajectory-dir.js";
+
+/** What a segment header says besides the segment's own fields; the same for all files of a boot. */
+export interface PoolOptions {
+  dir: TrajectoryDir;
+  durability: Durability;
+  mac: MacKey | null;
+  now: () => number;
+  writerVersion: string;
+  trajectoryId: string;
+  bootId: string;
+  configSha256: Uint8Array;
+  /** Durable head of the journal at this moment. */
+  journalHead: () => Head;
+}
+
+export interface OpenSegment {
+  segment: number;
+  file: FrameFile;
+  /** Resolves when the file's name is durable. */
+  named: Promise<void>;
+  /** Rises with each use. */
+  usedAt: number;
+}
+
+/** A file that gets no more records; its end goes into the manifest. */
+export interface ClosedFile {
+  path: string;
+  head: Head;
+  records: number;
+  state: "sealed" | "parked" | "open";
+}
+
+export class SegmentPool {
+  readonly closed: ClosedFile[] = [];
+  private readonly open = new Map<number, OpenSegment>();
+  private readonly parts: Map<number, number>;
+  private readonly written = new Set<number>();
+  private uses = 0;
+
+  /** `parts`: how many files each segment of earlier boots has. */
+  constructor(
+    private readonly options: PoolOptions,
+    parts: ReadonlyMap<number, number>,
+  ) {
+    this.parts = new Map(parts);
+  }
+
+  get openCount(): number {
+    return this.open.size;
+  }
+
+  get openFiles(): OpenSegment[] {
+    return [...this.open.values()];
+  }
+
+  /** True when the segment exists, in this boot or an earlier one. */
+  has(segment: number): boolean {
+    return this.parts.has(segment);
+  }
+
+  /** Creates the first file of a segment. Throws the system error. */
+  create(segment: number, parent: SharedPrefix | null, continues: SegmentHeader["continues"]): OpenSegment {
+    return this.start(segment, 1, parent, continues);
+  }
+
+  /** The file that a segment's next turn goes to; a new part when the last one was parked or belongs to an earlier boot. */
+  get(segment: number): OpenSegment {
+    const open = this.open.get(segment);
+    if (open !== undefined) {
+      open.usedAt = ++this.uses;
+      return open;
+    }
+    const why = this.written.has(segment) ? "parked" : "recovered";
+    return this.start(segment, (this.parts.get(segment) ?? 0) + 1, null, { segment, why });
+  }
+
+  private start(
+    segment: number,
+    part: number,
+    parent: SharedPrefix | null,
+    continues: SegmentHeader["continues"],
+  ): OpenSegment {
+    if (this.open.size >= LIMITS.openSegmentsMax) this.parkIdlest();
+    const { dir, durability, mac, now, writerVersion, trajectoryId, bootId, configSha256, journalHead } = this.options;
+    const name = segmentName(segment, part);
+    const head = journalHead();
+    const header: SegmentHeader = {
+      format_version: FORMAT_VERSION,
+      writer_version: writerVersion,
+      trajectory_id: trajectoryId,
+      segment,
+      boot_id: bootId,
+      config_sha256: configSha256,
+      created_ms: now(),
+      previous_head: head.seq < 0 ? null : head,
+      parent,
+      continues,
+    };
+    const payload = encodeRecord("segment_header", header);
+    const path = dir.segments.at(name.slice(name.indexOf("/") + 1));
+    const file = new FrameFile({ disk: dir.segments.disk, path, name, durability, mac });
+    const named = durability === "fsync" ? dir.segments.sync() : Promise.resolve();
+    // waited for by the commit that uses the file; until then a failure is not unhandled
+    named.catch(() => undefined);
+    const opened: OpenSegment = { segment, file, named, usedAt: ++this.uses };
+    this.open.set(segment, opened);
+    this.parts.set(segment, part);
+    this.written.add(segment);
+    file.append(RecordType.segment_header, payload);
+    return opened;
+  }
+
+  private parkIdlest(): void {
+    const idle = this.openFiles.sort((a, b) => a.usedAt - b.usedAt);
+    const victim = idle.find((item) => item.file.isIdle) ?? idle[0]!;
+    this.open.delete(victim.segment);
+    const { records, head } = victim.file;
+    victim.file.append(
+      RecordType.parked,
+      encodeRecord("parked", { records, bytes: head.bytes, parked_ms: this.options.now() }),
+    );
+    this.finish(victim, "parked");
+  }
+
+  /** Appends the seal record to an open file. Throws the system error; the file then counts as left open. */
+  seal(segment: OpenSegment, reason: string): void {
+    const { records, head } = segment.file;
+    const sealed_ms = this.options.now();
+    const payload = encodeRecord("seal", { records, bytes: head.bytes, head: head.digest, reason, sealed_ms });
+    segment.file.append(RecordType.seal, payload);
+  }
+
+  /** Takes a file out of use and closes it once what was appended is durable; false when that can not be had. */
+  finish(segment: OpenSegment, state: ClosedFile["state"]): Promise<boolean> {
+    const { file } = segment;
+    this.open.delete(segment.segment);
+    const closed: ClosedFile = { path: file.name, head: file.head, records: file.records, state };
+    this.closed.push(closed);
+    return file.sync().then(
+      () => {
+        file.close();
+        return true;
+      },
+      () => {
+        closed.state = "open";
+        file.close();
+        return false;
+      },
+    );
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * A trajectory as it was read: every file's records, the order of turns, what is missing. Nothing is repaired and nothing is decided here.
+ */
+
+import type { Manifest } from "./manifest.js";
+import type {
+  CommitRecord,
+  DeliveryRecord,
+  GapRecord,
+  IntentRecord,
+  JournalHeader,
+  LifecycleRecord,
+  ParkedRecord,
+  ReplayRecord,
+  SealRecord,
+  SegmentHeader,
+  TurnRecord,
+  UncapturedRecord,
+} from "./records.js";
+import type { ScanItem } from "./scan.js";
+
+/** Where a record stands. `bytes` is the file's length right after it. */
+export interface RecordPlace {
+  file: string;
+  seq: number;
+  offset: number;
+  bytes: number;
+  digest: Uint8Array;
+}
+
+/** A turn and its place. `commit` is null when no commit frame names it (a crash between the two). */
+export interface LoggedTurn {
+  record: TurnRecord;
+  place: RecordPlace;
+  segment: number;
+  boot: number;
+  commit: number | null;
+}
+
+/** Something that should be there and is not, or is there and can not be read. Data, never an exception. */
+export interface LogGap {
+  /** `recorded`: the writer said so. `unreadable`: the frame holds but its record does not. `missing`: a commit frame names it. The rest: see {@link ScanItem}. */
+  reason: "recorded" | "unreadable" | "missing" | Extract<ScanItem, { kind: "gap" }>["reason"];
+  file: string;
+  offset: number;
+  bytes: number;
+  seq: number;
+  call_id: string | null;
+  detail: string;
+}
+
+/** One file of a segment. A segment has several when it was parked or the sidecar was restarted. */
+export interface SegmentFile {
+  file: string;
+  part: number;
+  header: SegmentHeader;
+  turns: LoggedTurn[];
+  sealed: SealRecord | null;
+  parked: ParkedRecord | null;
+  gaps: LogGap[];
+  bytes: number;
+  records: number;
+  head: { seq: number; digest: Uint8Array; bytes: number };
+}
+
+/** One continuity segment: its files in order, and their turns in commit order. `header` is the first file's. */
+export interface SegmentLog {
+  segment: number;
+  header: SegmentHeader;
+  files: SegmentFile[];
+  turns: LoggedTurn[];
+  sealed: boolean;
+  parked: boolean;
+  gaps: LogGap[];
+}
+
+/** One boot's journal. */
+export interface JournalFile {
+  file: string;
+  boot: number;
+  header: JournalHeader;
+  sealed: SealRecord | null;
+  gaps: LogGap[];
+  bytes: number;
+  records: number;
+  head: { seq: number; digest: Uint8Array; bytes: number };
+}
+
+export interface TrajectoryLog {
+  dir: string;
+  trajectory_id: string;
+  manifest: Manifest | null;
+  /** True when the COMPLETE file is there. */
+  complete: boolean;
+  /** In boot order. */
+  journals: JournalFile[];
+  /** In order of number. */
+  segments: SegmentLog[];
+  /** All gaps: recorded ones, torn tails, damage, in every file. */
+  gaps: LogGap[];
+  /** In order of commit number. */
+  commits: CommitRecord[];
+  intents: Map<string, IntentRecord>;
+  /** Call id → its deliveries, in order. */
+  deliveries: Map<string, DeliveryRecord[]>;
+  replays: ReplayRecord[];
+  uncaptured: UncapturedRecord[];
+  lifecycle: LifecycleRecord[];
+  recorded_gaps: GapRecord[];
+}
+
+/**
+ * All turns in the order in which they were decided: by boot, then by commit number; a turn without a commit frame comes after its boot's
+ * committed ones.
+ */
+export function turnsInCommitOrder(log: TrajectoryLog): LoggedTurn[] {
+  const turns = log.segments.flatMap((segment) => segment.turns);
+  return turns.sort(byCommit);
+}
+
+/** Sorts as {@link turnsInCommitOrder}. */
+export function byCommit(a: LoggedTurn, b: LoggedTurn): number {
+  if (a.commit !== null && b.commit !== null) return a.commit - b.commit;
+  if (a.boot !== b.boot) return a.boot - b.boot;
+  if (a.commit !== null || b.commit !== null) return a.commit === null ? 1 : -1;
+  if (a.segment !== b.segment) return a.segment - b.segment;
+  return a.place.file === b.place.file ? a.place.seq - b.place.seq : a.place.file < b.place.file ? -1 : 1;
+}
+
+/** Calls that were asked and of which nothing more is known: no turn, no uncaptured record, no replay of another call. */
+export function danglingCalls(log: TrajectoryLog): string[] {
+  const ended = new Set<string>();
+  for (const segment of log.segments) for (const turn of segment.turns) ended.add(turn.record.call_id);
+  for (const record of log.uncaptured) ended.add(record.call_id);
+  for (const record of log.replays) ended.add(record.replay_call_id);
+  for (const gap of log.recorded_gaps) if (gap.call_id !== null) ended.add(gap.call_id);
+  return [...log.intents.keys()].filter((callId) => !ended.has(callId));
+}

@@ -1,0 +1,77 @@
+/** What goes into and comes out of a trajectory writer. */
+import type { Disk } from "./disk.js";
+import type { Durability } from "./frame-file.js";
+import type { Lines } from "./lines.js";
+import type { Manifest } from "./manifest.js";
+import type { IntentRecord, RecordMap, SegmentHeader, SharedPrefix, TurnRecord } from "./records.js";
+import type { TrajectoryLog } from "./trajectory-log.js";
+
+/** Head of the journal as it is anchored outside: hex digest, plain numbers, one NDJSON line. docs/format.md#anchors */
+export interface AnchoredHead {
+  trajectory: string;
+  boot: number;
+  seq: number;
+  digest: string;
+  bytes: number;
+}
+
+export interface TrajectoryWriterOptions {
+  /** Directory that holds trajectories; created when missing. */
+  out: string;
+  trajectoryId: string;
+  runId?: string | null;
+  groupId?: string | null;
+  trialId?: string | null;
+  attempt?: number;
+  metadata?: Record<string, string>;
+  /** Redacted configuration as canonical JSON text. */
+  configJson: string;
+  writerVersion: string;
+  /** `fsync` (default): durable against power loss before release. `write`: against the death of the process only. */
+  durability?: Durability;
+  disk?: Disk;
+  /** Milliseconds since the epoch. */
+  now?: () => number;
+  /** Key for the keyed digests, at least 16 bytes; erased by the writer. */
+  hmacKey?: Uint8Array;
+  /** Called with the durable head after each turn, in order. */
+  onAnchor?: (head: AnchoredHead) => void;
+}
+
+/** An intent with the request body as it came; the writer makes the delta. */
+export type IntentInput = Omit<IntentRecord, "body"> & { body: Uint8Array };
+
+/** Types that go to the journal as they are. */
+export type JournalRecordName = "delivery" | "replay" | "uncaptured" | "lifecycle" | "gap";
+
+/** Where a turn goes: exactly one of `open` and `segment`. */
+export interface CommitInput {
+  /** Opens a segment; its number is `segment` when given (above all earlier ones), else the next. */
+  open?: { segment?: number; parent: SharedPrefix | null; continues?: SegmentHeader["continues"] };
+  /** The segment that the turn is appended to; also one of an earlier boot or a parked one. */
+  segment?: number;
+  turn: TurnRecord;
+}
+
+export type WriterState = { kind: "ok" } | { kind: "degraded"; reason: string };
+
+/** What an earlier boot left: every record, and the token lines. */
+export interface Recovered {
+  log: TrajectoryLog;
+  lines: Lines;
+}
+
+export interface SealInput {
+  reason: string;
+  /** Opening reason or drift cause → how often. */
+  drift?: Record<string, number>;
+}
+
+export interface SealAnswer {
+  head: AnchoredHead;
+  manifest: Manifest;
+  /** SHA-256 of manifest.json, hex. */
+  manifest_sha256: string;
+}
+
+export type JournalRecord<K extends JournalRecordName> = RecordMap[K];

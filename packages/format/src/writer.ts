@@ -1,0 +1,472 @@
+/**
+ * The writer of one trajectory: intents and deliveries are written, turns are durable before their promise resolves. One process, new files only.
+ * Whatever goes wrong with the disk makes the trajectory `degraded` at once, with a reason and, as far as anything can still be written, a gap record.
+ * docs/format.md#writer describes the order of system calls.
+ */
+import { randomBytes } from "node:crypto";
+import { Ballast } from "./ballast.js";
+import { BodyStore, sha256 } from "./body-delta.js";
+import { errorCode, nodeDisk } from "./disk.js";
+import { TitoError } from "./errors.js";
+import type { Place } from "./frame-file.js";
+import { Journal } from "./journal.js";
+import { LIMITS } from "./limits.js";
+import { rebuildLines } from "./lines.js";
+import { MANIFEST_SCHEMA, type Manifest } from "./manifest.js";
+import { readTrajectory } from "./read-trajectory.js";
+import { encodeRecord } from "./record-codec.js";
+import {
+  type CommitRecord,
+  FORMAT_VERSION,
+  type LifecycleRecord,
+  type RecordMap,
+  RecordType,
+  type TurnRecord,
+} from "./records.js";
+import { type OpenSegment, SegmentPool } from "./segment-pool.js";
+import { Tally } from "./tally.js";
+import {
+  COMPLETE_FILE,
+  openTrajectoryDir,
+  partsOnDisk,
+  releaseBoot,
+  type TrajectoryDir,
+  takeBoot,
+} from "./trajectory-dir.js";
+import { listManifestFiles, writeManifest } from "./write-manifest.js";
+import type {
+  AnchoredHead,
+  CommitInput,
+  IntentInput,
+  JournalRecordName,
+  Recovered,
+  SealAnswer,
+  SealInput,
+  TrajectoryWriterOptions,
+  WriterState,
+} from "./writer-types.js";
+
+/**
+ * Opens a writer on `out/trajectoryId`, new or left by an earlier process. Throws `already_exists` while another live process writes it,
+ * `trajectory_sealed` when it is complete, `cannot_write` when it can not be created.
+ */
+export async function createTrajectoryWriter(options: TrajectoryWriterOptions): Promise<TrajectoryWriter> {
+  const disk = options.disk ?? nodeDisk;
+  const dir = await openTrajectoryDir(disk, options.out, options.trajectoryId);
+  let boot: number | null = null;
+  try {
+    if (disk.readdir(dir.root.at(".")).includes(COMPLETE_FILE)) {
+      throw new TitoError("trajectory_sealed", `${dir.root.path} is sealed`, { hint: "use another --trajectory-id" });
+    }
+    boot = takeBoot(dir);
+    const recovered = boot === 1 ? null : recover(dir.root.path);
+    return await TrajectoryWriter.start(options, dir, boot, recovered);
+  } catch (cause) {
+    if (boot !== null) releaseBoot(dir, boot);
+    dir.segments.close();
+    dir.root.close();
+    if (TitoError.is(cause)) throw cause;
+    throw new TitoError("cannot_write", `${dir.root.path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function recover(dir: string): Recovered | null {
+  try {
+    const log = readTrajectory(dir, { mode: "salvage" });
+    return { log, lines: rebuildLines(log) };
+  } catch (error) {
+    // a boot that died before it wrote anything leaves nothing to recover
+    if (TitoError.is(error) && error.code === "not_found") return null;
+    throw error;
+  }
+}
+
+export class TrajectoryWriter {
+  /** What earlier boots left; null for a new trajectory. */
+  readonly recovered: Recovered | null;
+  private readonly options: TrajectoryWriterOptions;
+  private readonly dir: TrajectoryDir;
+  private readonly journal: Journal;
+  private readonly segments: SegmentPool;
+  private readonly ballast: Ballast;
+  private readonly bodies = new BodyStore();
+  private readonly tally: Tally;
+  private readonly now: () => number;
+  /** Tokens of each segment's line: what `prompt_keep` may refer to. */
+  private readonly lineTokens = new Map<number, number>();
+  private degraded: string | null = null;
+  private ended: "sealed" | "abandoned" | null = null;
+  private nextCommit: number;
+  private lastSegment: number;
+  /** Settles when all commits so far have: anchors and seal keep the order. */
+  private settled: Promise<unknown> = Promise.resolve();
+
+  private constructor(options: TrajectoryWriterOptions, dir: TrajectoryDir, boot: number, recovered: Recovered | null) {
+    this.options = options;
+    this.dir = dir;
+    this.recovered = recovered;
+    this.now = options.now ?? Date.now;
+    this.tally = new Tally(recovered?.log ?? null);
+    const log = recovered?.log;
+    this.nextCommit = (log?.commits.at(-1)?.commit ?? 0) + 1;
+    const parts = partsOnDisk(dir);
+    this.lastSegment = Math.max(0, ...parts.keys());
+    for (const segment of log?.segments ?? [])
+      this.lineTokens.set(segment.segment, recovered!.lines.lineLength(segment.segment) ?? 0);
+    this.ballast = new Ballast(dir.root);
+    const bootId = randomBytes(16).toString("hex");
+    const configSha256 = sha256(Buffer.from(options.configJson));
+    this.journal = new Journal({
+      dir,
+      boot,
+      bootId,
+      configSha256,
+      now: this.now,
+      writer: options,
+      previous: log?.journals.at(-1)?.head ?? null,
+    });
+    this.segments = new SegmentPool(
+      {
+        dir,
+        durability: options.durability ?? "fsync",
+        mac: this.journal.mac,
+        now: this.now,
+        writerVersion: options.writerVersion,
+        trajectoryId: options.trajectoryId,
+        bootId,
+        configSha256,
+        journalHead: () => this.journal.durableHead,
+      },
+      parts,
+    );
+  }
+
+  /** Used by {@link createTrajectoryWriter}. */
+  static async start(
+    options: TrajectoryWriterOptions,
+    dir: TrajectoryDir,
+    boot: number,
+    recovered: Recovered | null,
+  ): Promise<TrajectoryWriter> {
+    const writer = new TrajectoryWriter(options, dir, boot, recovered);
+    const event = recovered === null ? "start" : "recovered";
+    writer.journal.append("lifecycle", { event, detail: `boot ${boot}`, at_ms: writer.now() });
+    await writer.journal.sync();
+    options.hmacKey?.fill(0);
+    return writer;
+  }
+
+  get state(): WriterState {
+    return this.degraded === null ? { kind: "ok" } : { kind: "degraded", reason: this.degraded };
+  }
+
+  /** Open segment files. */
+  get segmentsOpen(): number {
+    return this.segments.openCount;
+  }
+
+  /** Number that the next opened segment gets. */
+  get nextSegment(): number {
+    return this.lastSegment + 1;
+  }
+
+  /** Path of the trajectory's directory. */
+  get path(): string {
+    return this.dir.root.path;
+  }
+
+  /** Durable head of the journal: what a power cut would leave, and what may be anchored. */
+  head(): AnchoredHead {
+    const { boot, durableHead } = this.journal;
+    return {
+      trajectory: this.options.trajectoryId,
+      boot,
+      seq: Math.max(0, durableHead.seq),
+      digest: Buffer.from(durableHead.digest).toString("hex"),
+      bytes: durableHead.bytes,
+    };
+  }
+
+  /** Notes a call before the engine is asked. Written, not synced; a failing disk degrades the writer and does not throw. */
+  writeIntent(intent: IntentInput): void {
+    const { body, ...rest } = intent;
+    this.tally.intent(intent.call_id);
+    this.appendQuietly("intent", () => ({ ...rest, body: this.bodies.encode(intent.call_id, body) }));
+  }
+
+  /** Notes whether the harness got an answer. Written, not synced. */
+  writeDelivery(delivery: RecordMap["delivery"]): void {
+    this.writeJournal("delivery", delivery);
+  }
+
+  /** Writes one journal record; not synced. Throws only when the record itself is invalid. */
+  writeJournal<K extends JournalRecordName>(name: K, record: RecordMap[K]): void {
+    this.tally.journal(name, record);
+    this.appendQuietly(name, () => record);
+  }
+
+  private appendQuietly<K extends "intent" | JournalRecordName>(name: K, make: () => RecordMap[K]): void {
+    this.requireOpen();
+    const payload = encodeRecord(name, make());
+    if (this.degraded !== null && this.journal.broken) return;
+    try {
+      this.journal.appendPayload(name, payload);
+    } catch (error) {
+      this.degrade(`the journal can not be written: ${errorCode(error) ?? (error as Error).message}`, null);
+    }
+  }
+
+  /**
+   * Records a turn. Calls must come in the order of decisions; the place in that order is taken before this returns. The promise resolves when turn and
+   * commit frame are durable. It rejects with `format_invalid` or `format_limit` when the record can not be written as it is (a gap is recorded and
+   * the writer stays `ok`), and with `capture_degraded` when the disk fails or failed.
+   */
+  commitTurn(input: CommitInput): Promise<CommitRecord> {
+    this.requireOpen();
+    const { turn } = input;
+    if (this.degraded !== null) {
+      this.recordGap(turn.call_id, `not recorded: ${this.degraded}`);
+      return Promise.reject(this.degradedError());
+    }
+    let payload: Uint8Array;
+    try {
+      this.checkPlace(input);
+      payload = encodeRecord("turn", turn);
+    } catch (error) {
+      this.recordGap(turn.call_id, `the turn can not be recorded: ${(error as Error).message}`);
+      return Promise.reject(error);
+    }
+    let appended: { segment: OpenSegment; commit: CommitRecord };
+    try {
+      appended = this.append(input, payload);
+    } catch (error) {
+      return Promise.reject(this.fail(error, turn.call_id));
+    }
+    const durable = this.makeDurable(appended.segment, input, appended.commit);
+    this.settled = Promise.allSettled([this.settled, durable]);
+    return durable;
+  }
+
+  private append(input: CommitInput, payload: Uint8Array): { segment: OpenSegment; commit: CommitRecord } {
+    const { turn, open } = input;
+    let segment: OpenSegment;
+    if (open !== undefined) {
+      const number = open.segment ?? this.nextSegment;
+      segment = this.segments.create(number, open.parent, open.continues ?? null);
+      this.lastSegment = number;
+    } else segment = this.segments.get(input.segment!);
+    const place: Place = segment.file.append(RecordType.turn, payload);
+    this.lineTokens.set(segment.segment, lineLength(turn));
+    const { seq, digest, bytes } = place;
+    const commit: CommitRecord = {
+      commit: this.nextCommit++,
+      call_id: turn.call_id,
+      file: segment.file.name,
+      seq,
+      digest,
+      bytes,
+    };
+    this.journal.append("commit", commit);
+    return { segment, commit };
+  }
+
+  /** What a turn builds on must be there: a record that could never be rebuilt is refused. */
+  private checkPlace(input: CommitInput): void {
+    const { open, segment, turn } = input;
+    if ((open === undefined) === (segment === undefined))
+      throw new TitoError("internal", "a turn opens a segment or goes to one");
+    let available: number;
+    if (open !== undefined) {
+      const number = open.segment ?? this.nextSegment;
+      if (number <= this.lastSegment || number > LIMITS.segmentsMax) {
+        throw new TitoError("format_invalid", `segment ${number} can not be opened after segment ${this.lastSegment}`);
+      }
+      const from = open.parent?.segment ?? open.continues?.segment;
+      const line = from === undefined ? 0 : this.lineTokens.get(from);
+      if (line === undefined) throw new TitoError("format_invalid", `segment ${from} is unknown`);
+      available = open.parent === null ? line : open.parent.tokens;
+      if (available > line)
+        throw new TitoError("format_invalid", `segment ${from} has ${line} tokens, not ${available}`);
+    } else {
+      available = this.lineTokens.get(segment!) ?? 0;
+      if (!this.segments.has(segment!)) throw new TitoError("format_invalid", `segment ${segment} is unknown`);
+    }
+    if (turn.prompt_keep > available) {
+      throw new TitoError("format_invalid", `a turn that keeps ${turn.prompt_keep} tokens of a line of ${available}`);
+    }
+  }
+
+  private async makeDurable(segment: OpenSegment, input: CommitInput, commit: CommitRecord): Promise<CommitRecord> {
+    const before = this.settled;
+    try {
+      await Promise.all([segment.file.sync(), this.journal.sync(), segment.named]);
+      const problem =
+        segment.file.findIdentityProblem() ?? this.journal.findIdentityProblem() ?? this.dir.root.findIdentityProblem();
+      if (problem !== null) throw new TitoError("io", problem);
+    } catch (error) {
+      throw this.fail(error, commit.call_id);
+    }
+    this.tally.turn(input.turn);
+    await before;
+    this.options.onAnchor?.(this.head());
+    return commit;
+  }
+
+  /** Degrades because a call could not be recorded; answers the error that its promise rejects with. */
+  private fail(error: unknown, callId: string): TitoError {
+    const reason = TitoError.is(error) ? error.message : `${errorCode(error) ?? "error"}: ${(error as Error).message}`;
+    this.degrade(reason, callId);
+    return this.degradedError(error);
+  }
+
+  private degradedError(cause?: unknown): TitoError {
+    return new TitoError("capture_degraded", `${this.path}: recording failed and stopped (${this.degraded})`, {
+      cause,
+      hint: "make room or replace the disk, and start a new trajectory; what was recorded before is kept",
+    });
+  }
+
+  private degrade(reason: string, callId: string | null): void {
+    if (this.degraded === null) {
+      this.degraded = reason;
+      this.ballast.drop();
+      const detail = reason.slice(0, LIMITS.nameBytesMax);
+      const record: LifecycleRecord = { event: "degraded", detail, at_ms: this.now() };
+      this.noteTrouble(() => this.journal.append("lifecycle", record));
+    }
+    this.recordGap(callId, reason);
+  }
+
+  private recordGap(callId: string | null, reason: string): void {
+    const bounded = reason.slice(0, LIMITS.nameBytesMax);
+    this.tally.gap(callId, bounded);
+    this.noteTrouble(() => this.journal.append("gap", { call_id: callId, reason: bounded, at_ms: this.now() }));
+    if (!this.journal.broken) this.journal.sync().catch(() => this.degrade("the journal can not be synced", null));
+  }
+
+  /** Writes about trouble as far as anything can be written: in this journal, else in a new one. */
+  private noteTrouble(append: () => void): void {
+    for (let attempt = 0; attempt < 2; attempt++) {
+      try {
+        if (this.journal.broken) this.journal.startNext();
+        append();
+        return;
+      } catch {
+        // the manifest still says it, and a missing COMPLETE does when even that can not be written
+      }
+    }
+  }
+
+  /**
+   * Ends the trajectory in order: waits for what is in flight, seals every open file and the journal, writes manifest.json and, when that is durable,
+   * COMPLETE. Throws `capture_degraded` when even the manifest can not be written; the files are closed in any case.
+   */
+  async seal(input: SealInput): Promise<SealAnswer> {
+    this.requireOpen();
+    this.ended = "sealed";
+    await this.settled;
+    try {
+      await this.sealSegments(input.reason);
+      this.ballast.drop();
+      await this.sealJournal(input.reason);
+      const manifest = this.makeManifest(input);
+      const manifest_sha256 = await writeManifest(this.dir.root, manifest);
+      return { head: this.head(), manifest, manifest_sha256 };
+    } catch (error) {
+      if (TitoError.is(error)) throw error;
+      this.degraded ??= `the seal can not be written: ${errorCode(error) ?? (error as Error).message}`;
+      throw this.degradedError(error);
+    } finally {
+      this.close();
+    }
+  }
+
+  private async sealSegments(reason: string): Promise<void> {
+    for (const segment of this.segments.openFiles) {
+      let state: "sealed" | "open" = "sealed";
+      try {
+        this.segments.seal(segment, reason);
+      } catch (error) {
+        state = "open";
+        if (segment.file.broken === null || this.degraded === null) {
+          this.degrade(`${segment.file.name} can not be sealed: ${errorCode(error) ?? (error as Error).message}`, null);
+        }
+      }
+      if (!(await this.segments.finish(segment, state)) && this.degraded === null) {
+        this.degrade(`${segment.file.name} can not be synced`, null);
+      }
+    }
+  }
+
+  /** Two attempts: a journal that breaks now is followed by one that says so. */
+  private async sealJournal(reason: string): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        if (this.journal.broken) this.journal.startNext();
+        this.journal.append("lifecycle", { event: "sealed", detail: reason, at_ms: this.now() });
+        const { head, records } = this.journal;
+        this.journal.append("seal", { records, bytes: head.bytes, head: head.digest, reason, sealed_ms: this.now() });
+        await this.journal.sync();
+        return;
+      } catch (error) {
+        this.degrade(`the journal can not be sealed: ${errorCode(error) ?? (error as Error).message}`, null);
+        if (attempt === 1) throw error;
+      }
+    }
+  }
+
+  private makeManifest(input: SealInput): Manifest {
+    const { options, journal } = this;
+    const { status, reasons } = this.tally.verdict(this.degraded);
+    const { digest, ...head } = this.head();
+    return {
+      schema: MANIFEST_SCHEMA,
+      format_version: FORMAT_VERSION,
+      writer_version: options.writerVersion,
+      trajectory_id: options.trajectoryId,
+      run_id: options.runId ?? null,
+      group_id: options.groupId ?? null,
+      trial_id: options.trialId ?? null,
+      attempt: options.attempt ?? 1,
+      metadata: options.metadata ?? {},
+      status,
+      reasons,
+      seal_reason: input.reason,
+      counts: this.tally.counts(this.lineTokens.size, journal.boot),
+      drift: input.drift ?? {},
+      files: listManifestFiles(this.dir, this.recovered?.log ?? null, [
+        ...journal.closed,
+        ...this.segments.closed,
+        journal.asClosed(),
+      ]),
+      head: { boot: head.boot, seq: head.seq, digest, bytes: head.bytes },
+      sealed_ms: this.now(),
+    };
+  }
+
+  /** Stops without a seal, as a crash would, but in order: descriptors are closed and the lock is given up. */
+  abandon(): void {
+    if (this.ended !== null) return;
+    this.ended = "abandoned";
+    for (const { file } of this.segments.openFiles) file.close();
+    this.ballast.drop();
+    this.close();
+  }
+
+  private close(): void {
+    this.journal.close();
+    releaseBoot(this.dir, this.journal.boot);
+    this.ballast.drop();
+    this.dir.segments.close();
+    this.dir.root.close();
+  }
+
+  private requireOpen(): void {
+    if (this.ended !== null)
+      throw new TitoError("trajectory_sealed", `${this.path} is ${this.ended}; nothing more is recorded`);
+  }
+}
+
+function lineLength(turn: TurnRecord): number {
+  return turn.prompt_keep + turn.prompt_suffix.length + turn.sampled_ids.length;
+}
