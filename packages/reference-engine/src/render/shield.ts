@@ -74,7 +74,7 @@ export class Shield {
   #markNumber(text: string, isFloat: boolean): string {
     const value = Number(text);
     const spelled = isFloat ? pythonFloat(value) : BigInt(text).toString();
-    if (spelled === JSON.stringify(value)) return text;
+    if (spelled === JSON.stringify(value)) return spelled;
     this.#numbers.push(spelled);
     return `"${this.#open}n${this.#numbers.length - 1}${this.#close}"`;
   }
