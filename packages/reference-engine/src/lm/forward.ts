@@ -42,6 +42,7 @@ export interface Network {
     readonly up: Tensor;
     readonly logits: Tensor;
     readonly scores: Float64Array;
+    readonly sums: Float64Array;
   };
 }
 
@@ -164,7 +165,7 @@ function attendRow(
   out: Float32Array,
 ): void {
   const { headSize, heads, hiddenSize: size } = network.config;
-  const scores = network.scratch.scores;
+  const { scores, sums } = network.scratch;
   const scale = 1 / Math.sqrt(headSize);
   for (let head = 0; head < heads; head++) {
     const offset = head * headSize;
@@ -180,10 +181,12 @@ function attendRow(
       scores[j] = exp(scores[j]! - highest);
       total += scores[j]!;
     }
-    for (let i = 0; i < headSize; i++) {
-      let sum = 0;
-      for (let j = 0; j < count; j++) sum += scores[j]! * values[j * size + offset + i]!;
-      out[at + offset + i] = sum / total;
+    sums.fill(0);
+    for (let j = 0; j < count; j++) {
+      const weight = scores[j]!;
+      const row = j * size + offset;
+      for (let i = 0; i < headSize; i++) sums[i]! += weight * values[row + i]!;
     }
+    for (let i = 0; i < headSize; i++) out[at + offset + i] = sums[i]! / total;
   }
 }

@@ -1,20 +1,42 @@
-import { gemmModuleBytes } from "./kernel-code.js";
+import { gemmCode } from "./gemm-code.js";
+import { rowKernelCode } from "./row-kernel-code.js";
+import { assembleModule } from "./wasm-code.js";
 
 /** Start of a float array in the kernel's memory, in bytes. */
 export type Pointer = number;
 
-type Gemm = (
-  c: Pointer,
-  a: Pointer,
-  b: Pointer,
-  m: number,
-  n: number,
-  k: number,
-  strideA: number,
-  strideB: number,
-  strideC: number,
-  accumulate: 0 | 1,
-) => void;
+/** Functions in WebAssembly; pointers in bytes, counts and strides in floats. */
+export interface KernelFunctions {
+  /** C[m,n] (+)= A[m,k]·B[k,n]; n a multiple of 4. See gemm-code.ts. */
+  gemm(
+    c: Pointer,
+    a: Pointer,
+    b: Pointer,
+    m: number,
+    n: number,
+    k: number,
+    strideA: number,
+    strideB: number,
+    strideC: number,
+    accumulate: 0 | 1,
+  ): void;
+  /** row ← factor · softmax(scale · row). This and the rest: row-kernel-code.ts, counts a multiple of 4. */
+  softmax(row: Pointer, count: number, scale: number, factor: number): void;
+  /** d ← scale · p · (d − Σ p·d) */
+  softmaxBack(p: Pointer, d: Pointer, count: number, scale: number): void;
+  /** logistic ← 1/(1 + e^−gate), product ← gate · logistic · up */
+  silu(gate: Pointer, up: Pointer, logistic: Pointer, product: Pointer, count: number): void;
+  /** The gradients of `silu`. */
+  siluBack(
+    gate: Pointer,
+    up: Pointer,
+    logistic: Pointer,
+    dProduct: Pointer,
+    dGate: Pointer,
+    dUp: Pointer,
+    count: number,
+  ): void;
+}
 
 // Node has these; TypeScript declares them only with the browser's library.
 declare namespace WebAssembly {
@@ -27,7 +49,7 @@ declare namespace WebAssembly {
   }
   class Instance {
     constructor(module: Module, imports: { e: { m: Memory } });
-    readonly exports: { gemm: Gemm };
+    readonly exports: KernelFunctions;
   }
 }
 
@@ -41,22 +63,20 @@ export interface Tensor {
 }
 
 /** The matrix kernel with a memory of its own, sized once: views of it never go stale. */
-export interface Kernel {
-  /** C[m,n] (+)= A[m,k]·B[k,n]; see kernel-code.ts for the rules on n, pointers and strides. */
-  readonly gemm: Gemm;
+export interface Kernel extends KernelFunctions {
   /** Reserves `length` floats, 16-byte aligned, filled with zeros. Throws RangeError when the memory is used up. */
   allocate(length: number): Tensor;
 }
 
 /** Compiles the kernel on first use (a few milliseconds) and gives it room for `floats` floats plus alignment. */
 export function createKernel(floats: number): Kernel {
-  compiled ??= new WebAssembly.Module(gemmModuleBytes());
+  compiled ??= new WebAssembly.Module(assembleModule([gemmCode(), ...rowKernelCode()]));
   const pages = Math.ceil((floats * 4 + PAGE_BYTES) / PAGE_BYTES);
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
   const instance = new WebAssembly.Instance(compiled, { e: { m: memory } });
   let used = 0;
   return {
-    gemm: instance.exports.gemm,
+    ...instance.exports,
     allocate(length) {
       const at = used;
       const end = at + length * 4;

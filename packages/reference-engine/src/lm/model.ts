@@ -201,6 +201,7 @@ function createNetwork(config: ModelConfig, tensors: ReadonlyMap<string, NamedTe
       up: rows(inner),
       logits: rows(vocabSize),
       scores: new Float64Array(config.contextTokensMax),
+      sums: new Float64Array(config.headSize),
     },
   };
 }

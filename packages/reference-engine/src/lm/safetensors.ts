@@ -46,8 +46,10 @@ export function readSafetensors(bytes: Uint8Array, file: string): Map<string, Na
     const floats = entry.data.shape.reduce((product, side) => product * side, 1);
     if (end > body.byteLength || end - start !== floats * 4)
       throw invalidModel(file, `tensor ${name}: offsets and shape disagree`);
-    // Copied, because a float32 view needs an address that is a multiple of four.
-    tensors.set(name, { shape: entry.data.shape, data: new Float32Array(body.slice(start, end).buffer) });
+    // Copied, because a float32 view needs an address that is a multiple of four (and `slice` of a Buffer does not copy).
+    const copy = new Uint8Array(end - start);
+    copy.set(body.subarray(start, end));
+    tensors.set(name, { shape: entry.data.shape, data: new Float32Array(copy.buffer) });
   }
   return tensors;
 }
