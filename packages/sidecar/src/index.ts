@@ -2,4 +2,7 @@
  * @tito/sidecar owns the one long-running program between a harness and an inference engine: gate, dialect, prompt, sample, decide, record.
  * It never holds training policy of any kind.
  */
-export {};
+export { ENGINES, readConfig, redactConfig, type SidecarConfig, type SidecarOptions, TRAJECTORY_ID } from "./config.js";
+export type { Endpoint } from "./endpoint.js";
+export type { SealReport } from "./seal.js";
+export { type Sidecar, type SidecarHooks, startSidecar, WRITER_VERSION } from "./sidecar.js";

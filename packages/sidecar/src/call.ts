@@ -1,0 +1,186 @@
+/**
+ * One request of a harness, from body to delivery: the stops in a straight line. Nothing is locked while the engine works;
+ * calls of one trajectory run side by side and are put in order when they are recorded.
+ */
+import { type Dialect, TitoError } from "@tito/format";
+import { chatWith } from "./dialect/chat.js";
+import { decodeUtf8 } from "./dialect/chat-request.js";
+import type { DialectCodec, DialectError, NeutralRequest, StreamEncoder } from "./dialect/neutral.js";
+import type { Engine } from "./engine.js";
+import type { LiveCall } from "./live-call.js";
+import { LiveRelay } from "./live-relay.js";
+import type { PromptPlan } from "./prompt/source.js";
+import { recordDelivery, recordIntent, recordOutcome, recordUncaptured } from "./record.js";
+import { chatWishes, encodedWriter, passthroughWriter, type ReplyWriter } from "./relay.js";
+import type { Client, Delivery } from "./release.js";
+import { replayKey } from "./replay.js";
+import { pause, retryDelay } from "./sample/attempts.js";
+import { dialectError } from "./sample/engine-failure.js";
+import { type Outcome, sample } from "./sample/sample.js";
+import { serveReplay } from "./serve-replay.js";
+import { checkOpen, type Trajectory } from "./trajectory.js";
+
+/** A request that passed the gate. */
+export interface IncomingCall {
+  dialect: Dialect;
+  codec: DialectCodec;
+  path: string;
+  headers: ReadonlyMap<string, readonly string[]>;
+  body: Uint8Array;
+  receivedMs: number;
+}
+
+/** A parsed request, and everything that stays the same over its attempts. */
+export interface CallContext {
+  incoming: IncomingCall;
+  request: NeutralRequest;
+  /** Of a streamed response; lives as long as the response. */
+  encoder: StreamEncoder;
+  /** Under which a retry finds this call. */
+  key: string;
+  /** The call that this one seems to repeat. */
+  retryOf: string | null;
+  /** Last commit when the request arrived. */
+  arrivedAfter: number;
+  trajectory: Trajectory;
+  engine: Engine;
+  client: Client;
+}
+
+/** Serves one call. Never throws: every failure becomes the dialect's own error. */
+export async function serveCall(
+  incoming: IncomingCall,
+  trajectory: Trajectory,
+  engine: Engine,
+  client: Client,
+): Promise<void> {
+  let context: CallContext | null = null;
+  try {
+    checkOpen(trajectory);
+    const request = incoming.codec.parse(incoming.body);
+    const bodyText = decodeUtf8(incoming.body);
+    const key = replayKey(request, bodyText, incoming.headers);
+    const encoder = incoming.codec.stream(request);
+    const arrivedAfter = trajectory.lastCommit;
+    context = { incoming, request, encoder, key, retryOf: null, arrivedAfter, trajectory, engine, client };
+    if (request.stream) client.keepAlive(engine.config.keepaliveMs, () => encoder.keepalive());
+    if (await serveReplay(context)) return;
+    context.retryOf = trajectory.retryOf(key, incoming.headers);
+    const plan = await engine.source.prepare({ request, bodyText: request.dialect === "chat" ? bodyText : null });
+    await attemptUntilFinal(context, plan, writerOf(context, plan, bodyText));
+  } catch (error) {
+    if (!TitoError.is(error) || error.code === "internal")
+      trajectory.log("error", "call_failed", { detail: describe(error) });
+    await tellFailure(incoming.codec, context?.encoder ?? null, client, dialectError(error));
+  }
+}
+
+async function attemptUntilFinal(context: CallContext, plan: PromptPlan, writer: () => ReplyWriter): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const againMs = await attemptOnce(context, plan, writer(), attempt);
+    if (againMs === null) return;
+    await pause(againMs);
+    checkOpen(context.trajectory);
+  }
+}
+
+/** Asks the engine once. Resolves with the delay before it is asked again, or null when the harness has its answer. */
+async function attemptOnce(
+  context: CallContext,
+  plan: PromptPlan,
+  writer: ReplyWriter,
+  attempt: number,
+): Promise<number | null> {
+  const { trajectory, engine, client, request } = context;
+  const call = trajectory.startCall((orphan) => trajectory.replays.addOrphan(context.key, orphan));
+  try {
+    trajectory.noteCall(context.key, call.callId, context.incoming.headers);
+    recordIntent(trajectory, call.callId, context.incoming);
+    call.waitFor(client);
+    const versionBefore = await engine.weightVersion();
+    const relay = new LiveRelay(plan, writer, client, request.stream);
+    const outcome = await sample(engine.upstream, plan, engine.headers(trajectory), call.signal, relay);
+    const againMs = relay.begun || call.signal.aborted ? null : delayOf(outcome, attempt);
+    if (againMs !== null) trajectory.log("warn", "asked_again", { call: call.callId, attempt });
+    if (outcome.kind === "refused") {
+      const detail = outcome.error.message;
+      recordUncaptured(trajectory, {
+        callId: call.callId,
+        reason: "engine_refused",
+        status: outcome.status,
+        detail,
+        lostTokens: false,
+      });
+      if (againMs === null) await giveFailure(context, call, outcome.error);
+      return againMs;
+    }
+    const rest = relay.close(outcome.sampled, outcome.raw);
+    const unrecorded = await recordOutcome(context, plan, call.callId, {
+      outcome,
+      events: relay.events,
+      versionBefore,
+    });
+    const failure = outcome.failure ?? unrecorded;
+    if (failure === null) await giveAnswer(context, call, relay, rest);
+    else if (againMs === null) await giveFailure(context, call, failure);
+    return failure === null ? null : againMs;
+  } finally {
+    trajectory.endCall(call);
+  }
+}
+
+/** Stop 6, the second half: the record is durable, the harness may have the end of its answer. */
+async function giveAnswer(context: CallContext, call: LiveCall, relay: LiveRelay, rest: string): Promise<void> {
+  const { client, request, trajectory, key } = context;
+  const whole = { status: 200, headers: { "content-type": "application/json" } };
+  const delivery = await client.finish(rest, request.stream ? undefined : whole);
+  finishDelivery(context, call.callId, delivery);
+  if (delivery.outcome === "delivered") return;
+  const answer = { callId: call.callId, events: relay.events, reasoningKey: relay.reasoningKey };
+  const untaken = call.orphan === null || trajectory.replays.removeOrphan(key, call.orphan);
+  if (untaken) trajectory.replays.keep(key, answer);
+  else call.settle(answer);
+}
+
+async function giveFailure(context: CallContext, call: LiveCall, error: DialectError): Promise<void> {
+  if (call.orphan !== null) context.trajectory.replays.removeOrphan(context.key, call.orphan);
+  const delivery = await tellFailure(context.incoming.codec, context.encoder, context.client, error);
+  finishDelivery(context, call.callId, delivery);
+}
+
+function finishDelivery(context: CallContext, callId: string, delivery: Delivery): void {
+  context.trajectory.noteDelivery(callId, delivery.outcome);
+  recordDelivery(context.trajectory, callId, delivery);
+}
+
+/** The dialect's HTTP error, or its in-stream error once a 200 is out. */
+function tellFailure(
+  codec: DialectCodec,
+  encoder: StreamEncoder | null,
+  client: Client,
+  error: DialectError,
+): Promise<Delivery> {
+  if (client.committed && encoder !== null) return client.finish(encoder.error(error));
+  const { status, body, headers } = codec.error(error);
+  return client.finish(body, { status, headers });
+}
+
+function delayOf(outcome: Outcome, attempt: number): number | null {
+  const error = outcome.kind === "refused" ? outcome.error : outcome.failure;
+  return error === null ? null : retryDelay(error, attempt);
+}
+
+function writerOf(context: CallContext, plan: PromptPlan, bodyText: string): () => ReplyWriter {
+  const { request, incoming, encoder } = context;
+  if (plan.passthrough) return () => passthroughWriter(chatWishes(request, bodyText));
+  return () => encodedWriter(incoming.codec, request, encoder);
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** The codec for answers that are written again: reasoning goes under the key that the engine used. */
+export function codecFor(incoming: IncomingCall, reasoningKey: "reasoning" | "reasoning_content" | null): DialectCodec {
+  return incoming.dialect === "chat" && reasoningKey !== null ? chatWith(reasoningKey) : incoming.codec;
+}

@@ -1,0 +1,146 @@
+/** OpenAI chat completions, reply side: neutral events in, stream frames or one body out. */
+import type { DialectError, NeutralRequest, ReplyEvent, StreamEncoder, Usage } from "./neutral.js";
+
+/** Engines spell it either way; harnesses echo what they got. */
+export type ReasoningKey = "reasoning" | "reasoning_content";
+
+type Frame = { text: string; held: boolean };
+
+/** One SSE event of data. */
+export function chatFrame(json: string): string {
+  return `data: ${json}\n\n`;
+}
+
+export const CHAT_DONE = chatFrame("[DONE]");
+export const CHAT_PING = ": ping\n\n";
+
+/** Encoder of one chat stream. Held from the finish on. */
+export function chatStream(request: NeutralRequest, reasoningKey: ReasoningKey): StreamEncoder {
+  let head = { id: "", created: 0, model: "" };
+  const chunk = (choices: unknown[], usage: Record<string, unknown> | null = null): string =>
+    chatFrame(
+      JSON.stringify({
+        id: head.id,
+        object: "chat.completion.chunk",
+        created: head.created,
+        model: head.model,
+        choices,
+        ...(request.includeUsage ? { usage } : {}),
+      }),
+    );
+  const delta = (value: Record<string, unknown>, finish: string | null = null): string =>
+    chunk([{ index: 0, delta: value, logprobs: null, finish_reason: finish }]);
+  const encode = (event: ReplyEvent): Frame[] => {
+    switch (event.type) {
+      case "start":
+        head = { id: event.id, created: event.createdS, model: event.model };
+        return [{ text: delta({ role: "assistant", content: "" }), held: false }];
+      case "reasoning":
+        return [{ text: delta({ [reasoningKey]: event.text }), held: false }];
+      case "content":
+        return [{ text: delta({ content: event.text }), held: false }];
+      case "tool_call": {
+        const call = {
+          index: event.index,
+          id: event.id,
+          type: "function",
+          function: { name: event.name, arguments: "" },
+        };
+        return [{ text: delta({ tool_calls: [call] }), held: false }];
+      }
+      case "arguments": {
+        const call = { index: event.index, function: { arguments: event.text } };
+        return [{ text: delta({ tool_calls: [call] }), held: false }];
+      }
+      case "finish": {
+        const frames = [delta({}, event.reason)];
+        if (request.includeUsage) frames.push(chunk([], chatUsage(event.usage)));
+        return [...frames, CHAT_DONE].map((text) => ({ text, held: true }));
+      }
+    }
+  };
+  return { encode, keepalive: () => CHAT_PING, error: (error) => chatFrame(chatErrorBody(error)) + CHAT_DONE };
+}
+
+/** The whole reply as one `chat.completion` body. */
+export function chatReply(events: readonly ReplyEvent[], reasoningKey: ReasoningKey): string {
+  const start = events.find((event) => event.type === "start");
+  const finish = events.find((event) => event.type === "finish");
+  if (start === undefined || finish === undefined) throw new Error("a reply needs a start and a finish");
+  const text = (type: "content" | "reasoning"): string =>
+    events.map((event) => (event.type === type ? event.text : "")).join("");
+  const calls = events.filter((event) => event.type === "tool_call");
+  const toolCalls = calls.map((call) => ({
+    id: call.id,
+    type: "function",
+    function: {
+      name: call.name,
+      arguments: events
+        .map((event) => (event.type === "arguments" && event.index === call.index ? event.text : ""))
+        .join(""),
+    },
+  }));
+  const content = text("content");
+  const reasoning = text("reasoning");
+  const message = {
+    role: "assistant",
+    content: content === "" && toolCalls.length > 0 ? null : content,
+    refusal: null,
+    ...(reasoning === "" ? {} : { [reasoningKey]: reasoning }),
+    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
+  };
+  return JSON.stringify({
+    id: start.id,
+    object: "chat.completion",
+    created: start.createdS,
+    model: start.model,
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finish.reason }],
+    usage: chatUsage(finish.usage),
+  });
+}
+
+function chatUsage(usage: Usage): Record<string, unknown> {
+  return {
+    prompt_tokens: usage.promptTokens,
+    completion_tokens: usage.completionTokens,
+    total_tokens: usage.promptTokens + usage.completionTokens,
+    ...(usage.cachedTokens === null ? {} : { prompt_tokens_details: { cached_tokens: usage.cachedTokens } }),
+    ...(usage.reasoningTokens === null
+      ? {}
+      : { completion_tokens_details: { reasoning_tokens: usage.reasoningTokens } }),
+  };
+}
+
+const WORDING: Record<DialectError["kind"], { status: number; type: string; code: string | null }> = {
+  bad_request: { status: 400, type: "invalid_request_error", code: null },
+  unsupported: { status: 400, type: "invalid_request_error", code: "unsupported" },
+  context_overflow: { status: 400, type: "invalid_request_error", code: "context_length_exceeded" },
+  unauthorized: { status: 401, type: "authentication_error", code: "invalid_api_key" },
+  not_found: { status: 404, type: "invalid_request_error", code: "not_found" },
+  sealed: { status: 410, type: "invalid_request_error", code: "trajectory_sealed" },
+  too_large: { status: 413, type: "invalid_request_error", code: "request_too_large" },
+  rate_limited: { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" },
+  overloaded: { status: 503, type: "server_error", code: "overloaded" },
+  unavailable: { status: 503, type: "server_error", code: "unavailable" },
+  internal: { status: 500, type: "server_error", code: "internal" },
+};
+
+/** OpenAI's error envelope. */
+export function chatErrorBody(error: DialectError): string {
+  const wording = WORDING[error.kind];
+  const param = error.kind === "context_overflow" ? "messages" : null;
+  return JSON.stringify({ error: { message: error.message, type: wording.type, param, code: wording.code } });
+}
+
+/** An error before any byte was sent. `x-should-retry` is what the official SDKs obey. */
+export function chatError(error: DialectError): { status: number; body: string; headers: Record<string, string> } {
+  return {
+    status: WORDING[error.kind].status,
+    body: chatErrorBody(error),
+    headers: {
+      "content-type": "application/json",
+      "x-should-retry": String(error.retryable),
+      ...(error.retryAfterS === undefined ? {} : { "retry-after": String(error.retryAfterS) }),
+    },
+  };
+}

@@ -1,0 +1,223 @@
+/** OpenAI chat completions, request side: body in, neutral request out. The body itself is kept and passed on by others. */
+import { type ContentPart, type Message, TitoError, type ToolDefinition } from "@tito/format";
+import * as z from "zod/mini";
+import { findSlice, type Slice, sliceArray, sliceObject, sliceText } from "../json/slices.js";
+import type { NeutralRequest } from "./neutral.js";
+
+const number = z.nullish(z.number());
+const part = z.looseObject({ type: z.string(), text: z.optional(z.string()) });
+const toolCall = z.looseObject({
+  id: z.string(),
+  type: z.optional(z.string()),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+});
+const message = z.looseObject({
+  role: z.enum(["system", "developer", "user", "assistant", "tool"]),
+  content: z.nullish(z.union([z.string(), z.array(part)])),
+  reasoning: z.nullish(z.string()),
+  reasoning_content: z.nullish(z.string()),
+  tool_calls: z.nullish(z.array(toolCall)),
+  tool_call_id: z.nullish(z.string()),
+  name: z.nullish(z.string()),
+});
+const body = z.looseObject({
+  model: z.nullish(z.string()),
+  messages: z.array(message).check(z.minLength(1)),
+  tools: z.nullish(z.array(z.looseObject({ type: z.string(), function: z.looseObject({ name: z.string() }) }))),
+  stream: z.nullish(z.boolean()),
+  stream_options: z.nullish(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
+  n: number,
+  max_tokens: number,
+  max_completion_tokens: number,
+  logprobs: z.nullish(z.boolean()),
+  return_token_ids: z.nullish(z.boolean()),
+  stop: z.nullish(z.union([z.string(), z.array(z.string())])),
+});
+
+/** Fields that harnesses send and that change neither prompt nor distribution. */
+const HARMLESS = new Set([
+  "user",
+  "store",
+  "metadata",
+  "service_tier",
+  "parallel_tool_calls",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "safety_identifier",
+  "session_id",
+  "verbosity",
+]);
+const SAMPLING_NUMBERS = [
+  "temperature",
+  "top_p",
+  "top_k",
+  "min_p",
+  "repetition_penalty",
+  "presence_penalty",
+  "frequency_penalty",
+  "seed",
+  "min_tokens",
+  "length_penalty",
+];
+/** Not numbers, but they shape what can be sampled. */
+const CONSTRAINTS = [
+  "tool_choice",
+  "response_format",
+  "structured_outputs",
+  "guided_json",
+  "guided_regex",
+  "guided_choice",
+  "guided_grammar",
+  "logit_bias",
+  "bad_words",
+  "allowed_token_ids",
+  "stop_token_ids",
+  "ignore_eos",
+  "thinking_token_budget",
+  "vllm_xargs",
+];
+/** What can not be captured faithfully, and why. */
+const REFUSED: ReadonlyMap<string, string> = new Map([
+  ["truncate_prompt_tokens", "the engine would drop prompt ids silently"],
+  ["use_beam_search", "beam search does not sample"],
+  ["best_of", "discarded samples can not be recorded"],
+  ["functions", "use tools: the functions field is deprecated"],
+  ["function_call", "use tool_choice: the function_call field is deprecated"],
+  ["audio", "only text can be captured"],
+]);
+
+/**
+ * Reads a chat completions body.
+ * @throws TitoError `bad_request` (not such a body) or `unsupported` (legal, but not faithfully recordable); the field is named.
+ */
+export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
+  const text = decodeUtf8(bytes);
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw new TitoError("bad_request", `the body is not JSON: ${cause instanceof Error ? cause.message : "?"}`, {
+      cause,
+    });
+  }
+  const parsed = body.safeParse(json);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]!;
+    throw new TitoError("bad_request", `${issue.path.map(String).join(".") || "body"}: ${issue.message}`);
+  }
+  const request = parsed.data;
+  const slices = sliceObject(text);
+  refuse(request, slices, text);
+  const toolChoice = request["tool_choice"] === "none" ? "none" : "auto";
+  return {
+    dialect: "chat",
+    stream: request.stream === true,
+    includeUsage: request.stream_options?.include_usage === true,
+    model: request.model ?? null,
+    messages: request.messages.map(readMessage),
+    tools: readTools(text, slices),
+    toolChoice,
+    maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? null,
+    sampling: Object.fromEntries(
+      SAMPLING_NUMBERS.flatMap((name) => (typeof request[name] === "number" ? [[name, request[name]]] : [])),
+    ),
+    stop: typeof request.stop === "string" ? [request.stop] : (request.stop ?? []),
+    wantsLogprobs: request.logprobs === true,
+    ignored: slices.map((slice) => slice.key).filter((key) => HARMLESS.has(key)),
+    constraints: readConstraints(text, slices),
+  };
+}
+
+/** Strict UTF-8. @throws TitoError `bad_request`. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new TitoError("bad_request", "the body is not valid UTF-8", { cause });
+  }
+}
+
+function refuse(request: z.output<typeof body>, slices: readonly Slice[], text: string): void {
+  if (typeof request.n === "number" && request.n !== 1) {
+    throw new TitoError(
+      "unsupported",
+      `n: ${request.n} answers to one request can not be recorded as one turn; send n requests`,
+    );
+  }
+  for (const [name, why] of REFUSED) {
+    const slice = findSlice(slices, name);
+    if (slice !== undefined && sliceText(text, slice) !== "null") throw new TitoError("unsupported", `${name}: ${why}`);
+  }
+  if (request["include_reasoning"] === false) {
+    throw new TitoError("unsupported", "include_reasoning: false makes the engine hide token ids");
+  }
+  const parts = request.messages.flatMap((one) => (Array.isArray(one.content) ? one.content : []));
+  const other = parts.find((one) => one.type !== "text" && one.type !== "refusal");
+  if (other !== undefined) {
+    throw new TitoError(
+      "unsupported",
+      `messages: a content part of type ${JSON.stringify(other.type.slice(0, 40))}: only text can be captured`,
+    );
+  }
+}
+
+function readMessage(source: z.output<typeof message>): Message {
+  const reasoning = source.reasoning ?? source.reasoning_content;
+  return {
+    role: source.role,
+    ...(source.content === undefined ? {} : { content: readContent(source.content) }),
+    ...(typeof reasoning === "string" ? { reasoning } : {}),
+    ...(source.tool_calls === undefined || source.tool_calls === null
+      ? {}
+      : {
+          tool_calls: source.tool_calls.map((call) => ({
+            id: call.id,
+            name: call.function.name,
+            arguments: call.function.arguments,
+          })),
+        }),
+    ...(typeof source.tool_call_id === "string" ? { tool_call_id: source.tool_call_id } : {}),
+    ...(typeof source.name === "string" ? { name: source.name } : {}),
+  };
+}
+
+function readContent(content: string | null | z.output<typeof part>[]): string | null | ContentPart[] {
+  if (!Array.isArray(content)) return content;
+  return content.map(
+    (one): ContentPart =>
+      one.type === "text" ? { type: "text", text: one.text ?? "" } : { type: "other", kind: one.type },
+  );
+}
+
+/** Tools with their schemas as the harness spelled them. */
+function readTools(text: string, slices: readonly Slice[]): ToolDefinition[] {
+  const tools = findSlice(slices, "tools");
+  if (tools === undefined || sliceText(text, tools) === "null") return [];
+  return sliceArray(text, tools.valueStart).map((item) => {
+    const definition = findSlice(sliceObject(text, item.start), "function");
+    const members = definition === undefined ? [] : sliceObject(text, definition.valueStart);
+    const read = (key: string): string | undefined => {
+      const slice = findSlice(members, key);
+      return slice === undefined ? undefined : sliceText(text, slice);
+    };
+    const description = read("description");
+    const parameters = read("parameters");
+    return {
+      name: JSON.parse(read("name") ?? '""') as string,
+      ...(description?.startsWith('"') ? { description: JSON.parse(description) as string } : {}),
+      ...(parameters === undefined || parameters === "null" ? {} : { parameters }),
+    };
+  });
+}
+
+function readConstraints(text: string, slices: readonly Slice[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const name of CONSTRAINTS) {
+    const slice = findSlice(slices, name);
+    const value = slice === undefined ? "null" : sliceText(text, slice);
+    const isPlain = name === "tool_choice" && (value === '"auto"' || value === '"none"');
+    const isText = name === "response_format" && /^\{\s*"type"\s*:\s*"text"\s*\}$/.test(value);
+    if (value !== "null" && value !== "false" && !isPlain && !isText) found.set(name, value);
+  }
+  return found;
+}

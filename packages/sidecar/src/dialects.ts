@@ -1,0 +1,24 @@
+/** The dialects that are spoken here, by name. */
+import type { Dialect } from "@tito/format";
+import { chat } from "./dialect/chat.js";
+import { messagesCodec } from "./dialect/messages.js";
+import type { DialectCodec } from "./dialect/neutral.js";
+import { responsesCodec } from "./dialect/responses.js";
+
+export function codecOf(dialect: Exclude<Dialect, "completions">): DialectCodec {
+  switch (dialect) {
+    case "chat":
+      return chat;
+    case "responses":
+      return responsesCodec;
+    case "messages":
+      return messagesCodec;
+  }
+}
+
+/** The dialect in which a refusal is worded before the body is read: by the end of the path, else chat. */
+export function dialectOfPath(target: string): Exclude<Dialect, "completions"> {
+  const path = target.split("?")[0]!;
+  if (path.endsWith("/responses")) return "responses";
+  return path.endsWith("/messages") || path.endsWith("/messages/count_tokens") ? "messages" : "chat";
+}

@@ -1,0 +1,82 @@
+/**
+ * Chunks on their way to the harness, while they are collected. Nothing is written before the first delta, so that an engine that
+ * aborts or fails until then can be asked again; from the first held frame on everything waits for the record.
+ */
+import type { ReasoningKey } from "./dialect/chat-reply.js";
+import type { ReplyEvent } from "./dialect/neutral.js";
+import type { PromptPlan, ReplyReader } from "./prompt/source.js";
+import type { Frame, ReplyWriter } from "./relay.js";
+import type { Client } from "./release.js";
+import type { EngineChunk } from "./sample/engine-chunk.js";
+import type { SampleHooks } from "./sample/sample.js";
+import type { Sampled } from "./sample/sampled.js";
+
+interface Piece {
+  raw: string;
+  chunk: EngineChunk;
+  events: readonly ReplyEvent[];
+}
+
+export class LiveRelay implements SampleHooks {
+  /** All events so far. */
+  readonly events: ReplyEvent[] = [];
+  /** A delta has gone to the harness: the engine can not be asked again unseen. */
+  begun = false;
+  reasoningKey: ReasoningKey | null = null;
+  private readonly reader: ReplyReader;
+  private waiting: Piece[] = [];
+  private holding: boolean;
+  private held = "";
+
+  /** `streamed`: the harness wants a stream. */
+  constructor(
+    plan: PromptPlan,
+    private readonly writer: ReplyWriter,
+    private readonly client: Client,
+    private readonly streamed: boolean,
+  ) {
+    this.reader = plan.reader();
+    // A whole reply that is streamed piecewise is good or bad as a whole.
+    this.holding = !plan.stream;
+  }
+
+  onAnswer(): void {
+    if (this.streamed) this.client.beginStream();
+  }
+
+  async onChunk(raw: string, chunk: EngineChunk): Promise<void> {
+    const events = this.reader.read(chunk);
+    this.events.push(...events);
+    this.reasoningKey ??= chunk.reasoningKey;
+    if (!this.streamed) return;
+    this.waiting.push({ raw, chunk, events });
+    const aborts = chunk.finish === "abort" || chunk.finish === "error";
+    const hasDelta = events.some((event) => event.type !== "start");
+    if (aborts || this.holding || (!this.begun && !hasDelta)) return;
+    await this.flush();
+  }
+
+  /** Everything that waits for the record: the rest of the stream, or the whole body. `raw` is the engine's body, if it was one. */
+  close(sampled: Sampled, raw: string | null): string {
+    const end = this.reader.end(sampled);
+    this.events.push(...end);
+    if (!this.streamed) return this.writer.body(raw ?? "", this.events);
+    const rest = this.waiting.splice(0).flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
+    return this.held + [...rest, ...this.writer.end(end)].map((frame) => frame.text).join("");
+  }
+
+  private async flush(): Promise<void> {
+    const frames: Frame[] = this.waiting
+      .splice(0)
+      .flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
+    let live = "";
+    for (const frame of frames) {
+      this.holding ||= frame.held;
+      if (this.holding) this.held += frame.text;
+      else live += frame.text;
+    }
+    if (live === "") return;
+    this.begun = true;
+    await this.client.write(live);
+  }
+}

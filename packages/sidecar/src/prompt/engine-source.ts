@@ -1,0 +1,105 @@
+/** The engine source of prompt ids: the harness's messages go on unchanged, the engine renders them and says which ids it used. */
+import { createHash } from "node:crypto";
+import type { SidecarConfig } from "../config.js";
+import type { NeutralFinish, NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
+import { findSlice, sliceObject, sliceText } from "../json/slices.js";
+import type { EngineChunk } from "../sample/engine-chunk.js";
+import type { Sampled } from "../sample/sampled.js";
+import { effectiveSampling, lowest } from "../sample/sampling.js";
+import { VLLM_CHAT_PATH, vllmChatBody } from "../sample/vllm.js";
+import { chatBody } from "./chat-body.js";
+import type { PromptPlan, PromptSource, ReplyReader } from "./source.js";
+
+/** Request fields that the template sees beside messages and tools; they are part of the encoding contract. */
+const TEMPLATE_FIELDS = [
+  "chat_template_kwargs",
+  "chat_template",
+  "reasoning_effort",
+  "documents",
+  "add_generation_prompt",
+  "continue_final_message",
+  "add_special_tokens",
+];
+
+export interface EngineFacts {
+  /** Digest over engine, version and the ids of fixed probe chats. */
+  contract: string;
+  /** Streamed replies carry ids, also with tool calls. */
+  streamsIds: boolean;
+}
+
+export function engineSource(config: SidecarConfig, facts: EngineFacts): PromptSource {
+  return {
+    prepare: async ({ request, bodyText }): Promise<PromptPlan> => {
+      const body = bodyText ?? chatBody(request);
+      const sampling = effectiveSampling(request, config.sampling, config.maxOutputTokens);
+      const stream = request.stream && facts.streamsIds;
+      const capped = config.maxOutputTokens === null ? null : lowest(request.maxOutputTokens, config.maxOutputTokens);
+      return {
+        promptIds: null,
+        promptMode: "full_history",
+        junction: null,
+        specialTextEscaped: false,
+        rendererContract: contractOf(facts.contract, body),
+        path: VLLM_CHAT_PATH,
+        body: vllmChatBody(body, { model: config.model, stream, sampling: sampling.added, maxOutputTokens: capped }),
+        stream,
+        passthrough: request.dialect === "chat" && stream === request.stream,
+        sampling: sampling.effective,
+        reader: () => chatReader(request),
+      };
+    },
+  };
+}
+
+/** `engine:<sha256>`; template arguments of the request are folded in, because they change the rendering. */
+function contractOf(base: string, body: string): string {
+  const slices = sliceObject(body);
+  const own = TEMPLATE_FIELDS.flatMap((name) => {
+    const slice = findSlice(slices, name);
+    return slice === undefined ? [] : [[name, sliceText(body, slice)]];
+  });
+  if (own.length === 0) return `engine:${base}`;
+  return `engine:${createHash("sha256").update(base).update(JSON.stringify(own)).digest("hex")}`;
+}
+
+/** Reads chat chunks, or one whole chat body, into events. */
+function chatReader(request: NeutralRequest): ReplyReader {
+  let started = false;
+  const seen = new Set<number>();
+  const read = (chunk: EngineChunk): ReplyEvent[] => {
+    const events: ReplyEvent[] = [];
+    if (!started && chunk.error === null) {
+      started = true;
+      events.push({ type: "start", id: chunk.id ?? "", createdS: chunk.createdS ?? 0, model: chunk.model ?? "" });
+    }
+    if (chunk.reasoning !== null && chunk.reasoning !== "") events.push({ type: "reasoning", text: chunk.reasoning });
+    if (chunk.content !== null && chunk.content !== "") events.push({ type: "content", text: chunk.content });
+    for (const tool of chunk.tools) {
+      if (!seen.has(tool.index)) {
+        seen.add(tool.index);
+        events.push({ type: "tool_call", index: tool.index, id: tool.id ?? "", name: tool.name ?? "" });
+      }
+      if (tool.arguments !== "") events.push({ type: "arguments", index: tool.index, text: tool.arguments });
+    }
+    return events;
+  };
+  const end = (sampled: Sampled): ReplyEvent[] => {
+    const usage = {
+      promptTokens: sampled.usage.prompt ?? sampled.promptIds?.length ?? 0,
+      completionTokens: sampled.usage.completion ?? sampled.ids.length,
+      cachedTokens: sampled.usage.cached,
+      reasoningTokens: sampled.usage.reasoning,
+    };
+    const stop = sampled.stopReason;
+    const stopSequence = typeof stop === "string" && request.stop.includes(stop) ? stop : null;
+    return [{ type: "finish", reason: finishOf(sampled.finish, seen.size > 0), usage, stopSequence }];
+  };
+  return { read, end };
+}
+
+/** `tool_calls` whenever there are calls and the answer is whole, also where the engine says stop. */
+export function finishOf(finish: string | null, hasCalls: boolean): NeutralFinish {
+  if (finish === "length") return "length";
+  return hasCalls ? "tool_calls" : "stop";
+}

@@ -1,0 +1,117 @@
+/**
+ * What the harness gets, frame by frame. Two writers of one interface: the engine's own chunks with the sidecar's fields taken
+ * out (chat on chat), or a dialect's encoder fed with events. From the first held frame on everything waits for the record.
+ */
+import { CHAT_DONE, chatFrame } from "./dialect/chat-reply.js";
+import type { DialectCodec, NeutralRequest, ReplyEvent, StreamEncoder } from "./dialect/neutral.js";
+import { editObject, findSlice, sliceArray, sliceObject, sliceText } from "./json/slices.js";
+import { finishOf } from "./prompt/engine-source.js";
+import type { EngineChunk } from "./sample/engine-chunk.js";
+
+export interface Frame {
+  text: string;
+  held: boolean;
+}
+
+export interface ReplyWriter {
+  /** Frames of one stream chunk. */
+  chunk(raw: string, chunk: EngineChunk, events: readonly ReplyEvent[]): Frame[];
+  /** What closes a whole stream. */
+  end(events: readonly ReplyEvent[]): Frame[];
+  /** The body of a reply that is not streamed; `raw` is the engine's own. */
+  body(raw: string, events: readonly ReplyEvent[]): string;
+}
+
+/** A dialect's own encoder: translated dialects, synthetic streams and replays. One encoder lives as long as the response. */
+export function encodedWriter(codec: DialectCodec, request: NeutralRequest, encoder: StreamEncoder): ReplyWriter {
+  const encode = (events: readonly ReplyEvent[]): Frame[] => events.flatMap((event) => encoder.encode(event));
+  return {
+    chunk: (_raw, _chunk, events) => encode(events),
+    end: encode,
+    body: (_raw, events) => codec.reply(request, events),
+  };
+}
+
+/** The harness's own requests for evidence, so that what it asked for itself is not taken out. */
+export interface ChatWishes {
+  logprobs: boolean;
+  tokenIds: boolean;
+  usage: boolean;
+}
+
+export function chatWishes(request: NeutralRequest, bodyText: string): ChatWishes {
+  const own = findSlice(sliceObject(bodyText), "return_token_ids");
+  return {
+    logprobs: request.wantsLogprobs,
+    tokenIds: own !== undefined && sliceText(bodyText, own) === "true",
+    usage: request.includeUsage,
+  };
+}
+
+/** The engine's bytes, minus what only the sidecar asked for. */
+export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
+  let holding = false;
+  let sawCalls = false;
+  return {
+    chunk: (raw, chunk) => {
+      sawCalls ||= chunk.tools.length > 0;
+      holding ||= chunk.finish !== null;
+      const isUsageChunk = chunk.usage !== null && chunk.finish === null && /"choices"\s*:\s*\[\s*\]/.test(raw);
+      if (isUsageChunk && !wishes.usage) return [];
+      return [{ text: chatFrame(strip(raw, chunk.finish, sawCalls, wishes, !wishes.usage)), held: holding }];
+    },
+    end: () => [{ text: CHAT_DONE, held: true }],
+    body: (raw, events) => {
+      const finish = events.find((event) => event.type === "finish");
+      const calls = events.some((event) => event.type === "tool_call");
+      return strip(
+        raw,
+        finish?.type === "finish" && finish.reason === "length" ? "length" : "stop",
+        calls,
+        wishes,
+        false,
+      );
+    },
+  };
+}
+
+function strip(raw: string, finish: string | null, hasCalls: boolean, wishes: ChatWishes, dropUsage: boolean): string {
+  const edits = new Map<string, string | null>();
+  if (!wishes.tokenIds) edits.set("prompt_token_ids", null);
+  if (dropUsage) edits.set("usage", null);
+  const choices = findSlice(sliceObject(raw), "choices");
+  if (choices !== undefined && raw[choices.valueStart] === "[") {
+    const text = sliceText(raw, choices);
+    edits.set(
+      "choices",
+      editItems(text, (choice) => stripChoice(choice, finish, hasCalls, wishes)),
+    );
+  }
+  return editObject(raw, edits);
+}
+
+function stripChoice(choice: string, finish: string | null, hasCalls: boolean, wishes: ChatWishes): string {
+  const edits = new Map<string, string | null>();
+  if (!wishes.tokenIds) {
+    edits.set("token_ids", null);
+    edits.set("prompt_token_ids", null);
+  }
+  const slices = sliceObject(choice);
+  if (!wishes.logprobs && findSlice(slices, "logprobs") !== undefined) edits.set("logprobs", "null");
+  const said = findSlice(slices, "finish_reason");
+  if (finish !== null && hasCalls && said !== undefined && sliceText(choice, said) === '"stop"') {
+    edits.set("finish_reason", JSON.stringify(finishOf(finish, true)));
+  }
+  return editObject(choice, edits);
+}
+
+/** Changes the objects of an array text, keeping everything between them. */
+function editItems(text: string, edit: (item: string) => string): string {
+  let out = "";
+  let from = 0;
+  for (const item of sliceArray(text)) {
+    out += text.slice(from, item.start) + edit(text.slice(item.start, item.end));
+    from = item.end;
+  }
+  return out + text.slice(from);
+}

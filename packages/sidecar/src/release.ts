@@ -1,0 +1,135 @@
+/**
+ * The last stop: bytes to the harness, and the evidence whether they arrived. `delivered` means that the kernel took all bytes
+ * before any socket error; what the harness does with its socket afterwards does not matter.
+ */
+import type { ServerResponse } from "node:http";
+
+/** A harness that stops reading for this long counts as gone: its answer must not hold the engine for ever. */
+const STALL_MS = 120_000;
+
+export interface Delivery {
+  outcome: "delivered" | "failed";
+  bytes: number;
+  status: number;
+  detail: string | null;
+}
+
+/** One waiting harness. Writing to a harness that has gone is no error; it is noticed through `gone`. */
+export class Client {
+  private bytes = 0;
+  private status = 0;
+  private lost: string | null = null;
+  private readonly watchers: (() => void)[] = [];
+  private keepalive: NodeJS.Timeout | undefined;
+  private headers: Record<string, string> = {};
+
+  constructor(private readonly response: ServerResponse) {
+    response.on("error", (error) => this.lose(error.message));
+    response.on("close", () => {
+      if (!response.writableFinished) this.lose("the harness closed the connection");
+    });
+    if (response.destroyed || response.socket?.destroyed === true) this.lose("the harness closed the connection");
+  }
+
+  get gone(): boolean {
+    return this.lost !== null;
+  }
+
+  /** The 200 is out: from now on a failure is an event inside the stream. */
+  get committed(): boolean {
+    return this.status !== 0;
+  }
+
+  onGone(watcher: () => void): void {
+    if (this.lost === null) this.watchers.push(watcher);
+    else watcher();
+  }
+
+  /** Adds headers to a response that has not begun. */
+  setHeader(name: string, value: string): void {
+    this.headers[name] = value;
+  }
+
+  /** Begins an event stream. */
+  beginStream(): void {
+    if (this.committed || this.gone) return;
+    this.status = 200;
+    this.response.writeHead(200, {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache",
+      ...this.headers,
+    });
+    this.response.flushHeaders();
+  }
+
+  /** After `silenceMs` without a byte the stream is begun if need be, and `frame` is written, again and again. */
+  keepAlive(silenceMs: number, frame: () => string): void {
+    this.stopKeepAlive();
+    if (silenceMs <= 0) return;
+    this.keepalive = setInterval(() => {
+      this.beginStream();
+      if (!this.gone && !this.response.writableNeedDrain) this.put(frame());
+    }, silenceMs);
+    this.keepalive.unref();
+  }
+
+  stopKeepAlive(): void {
+    clearInterval(this.keepalive);
+  }
+
+  /** Writes a part of the stream; resolves when the harness keeps up (or has gone). */
+  async write(text: string): Promise<void> {
+    if (text === "") return;
+    this.beginStream();
+    this.keepalive?.refresh();
+    if (this.gone || this.put(text)) return;
+    await this.drained();
+  }
+
+  /** Ends a stream with `text`, or sends a whole response when none was begun. Resolves with the evidence of delivery. */
+  async finish(text: string, whole?: { status: number; headers: Record<string, string> }): Promise<Delivery> {
+    this.stopKeepAlive();
+    const { response } = this;
+    if (!this.gone && !this.committed && whole !== undefined) {
+      this.status = whole.status;
+      const length = String(Buffer.byteLength(text));
+      response.writeHead(whole.status, { ...whole.headers, ...this.headers, "content-length": length });
+    }
+    if (!this.gone) {
+      this.bytes += Buffer.byteLength(text);
+      await new Promise<void>((resolve) => {
+        this.onGone(resolve);
+        response.once("finish", resolve);
+        response.end(text);
+      });
+    }
+    const outcome = response.writableFinished && this.lost === null ? "delivered" : "failed";
+    return { outcome, bytes: this.bytes, status: this.status, detail: this.lost };
+  }
+
+  private put(text: string): boolean {
+    this.bytes += Buffer.byteLength(text);
+    return this.response.write(text);
+  }
+
+  private async drained(): Promise<void> {
+    const { response } = this;
+    await new Promise<void>((resolve) => {
+      const stall = setTimeout(() => response.destroy(new Error("the harness stopped reading")), STALL_MS);
+      const done = (): void => {
+        clearTimeout(stall);
+        response.off("drain", done);
+        resolve();
+      };
+      response.once("drain", done);
+      this.onGone(done);
+    });
+  }
+
+  private lose(why: string): void {
+    if (this.lost !== null) return;
+    this.lost = why;
+    this.stopKeepAlive();
+    for (const watcher of this.watchers.splice(0)) watcher();
+  }
+}

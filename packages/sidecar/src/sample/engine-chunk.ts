@@ -1,0 +1,146 @@
+/**
+ * One piece of an engine's reply, read: a stream chunk or a whole body in vLLM's shape (`return_token_ids`).
+ * Reading never fails: a field of a wrong type is a missing field, and what is missing is found by the invariants.
+ */
+import type { VersionSpan } from "@tito/format";
+import { asArray, asCount, asObject, asString } from "../json/narrow.js";
+
+/** A log probability as the engine printed it, or what stood in its place. */
+export type LogprobEntry = { value: number } | { was: string };
+
+export interface ToolDelta {
+  index: number;
+  id: string | null;
+  name: string | null;
+  arguments: string;
+}
+
+export interface EngineChunk {
+  id: string | null;
+  model: string | null;
+  createdS: number | null;
+  /** An error sent in place of a reply, or inside the stream. */
+  error: { message: string; code: string | null; status: number | null } | null;
+  promptIds: Int32Array | null;
+  /** Null: the chunk carried none. `valid` is false when an entry was no int32. */
+  sampled: { ids: number[]; valid: boolean } | null;
+  logprobs: LogprobEntry[] | null;
+  finish: string | null;
+  stopReason: number | string | null;
+  usage: { prompt: number | null; completion: number | null; cached: number | null; reasoning: number | null } | null;
+  versions: VersionSpan[] | null;
+  version: string | null;
+  /** Under which key the engine sends reasoning. */
+  reasoningKey: "reasoning" | "reasoning_content" | null;
+  reasoning: string | null;
+  content: string | null;
+  tools: ToolDelta[];
+  /** More than one choice, or one that is not the first. */
+  extraChoices: boolean;
+}
+
+/** vLLM prints this where a log probability is minus infinity: JSON has no such number. */
+const LOGPROB_FLOOR = -9999;
+const INT32_MAX = 2 ** 31 - 1;
+
+/** Reads a parsed chunk or body. */
+export function readEngineChunk(json: unknown): EngineChunk {
+  const top = asObject(json) ?? {};
+  const choices = asArray(top["choices"]) ?? [];
+  const choice = asObject(choices[0]) ?? {};
+  const message = asObject(choice["delta"]) ?? asObject(choice["message"]) ?? {};
+  const reasoningKey =
+    asString(message["reasoning"]) !== null
+      ? "reasoning"
+      : asString(message["reasoning_content"]) !== null
+        ? "reasoning_content"
+        : null;
+  const meta = asObject(top["meta_info"]) ?? {};
+  return {
+    id: asString(top["id"]),
+    model: asString(top["model"]),
+    createdS: asCount(top["created"]),
+    error: readError(top["error"]),
+    promptIds: readPromptIds(top["prompt_token_ids"] ?? choice["prompt_token_ids"]),
+    sampled: readIds(choice["token_ids"]),
+    logprobs: readLogprobs(choice["logprobs"]),
+    finish: asString(choice["finish_reason"]),
+    stopReason: asString(choice["stop_reason"]) ?? asCount(choice["stop_reason"]),
+    usage: readUsage(top["usage"]),
+    versions: readVersions(choice["weight_versions"]),
+    version: asString(choice["weight_version"]) ?? asString(top["weight_version"]) ?? asString(meta["weight_version"]),
+    reasoningKey,
+    reasoning: reasoningKey === null ? null : asString(message[reasoningKey]),
+    content: asString(message["content"]),
+    tools: (asArray(message["tool_calls"]) ?? []).map(readTool),
+    extraChoices: choices.length > 1 || (asCount(choice["index"]) ?? 0) !== 0,
+  };
+}
+
+/** The error of a body or of a stream event: wrapped, flat, or FastAPI's `detail`. */
+export function readError(value: unknown): EngineChunk["error"] {
+  if (typeof value === "string") return { message: value, code: null, status: null };
+  const error = asObject(value);
+  if (error === null) return null;
+  const code = error["code"];
+  return {
+    message: asString(error["message"]) ?? JSON.stringify(error).slice(0, 500),
+    code: asString(code),
+    status: asCount(code),
+  };
+}
+
+function readPromptIds(value: unknown): Int32Array | null {
+  const read = readIds(value);
+  return read?.valid === true && read.ids.length > 0 ? Int32Array.from(read.ids) : null;
+}
+
+function readIds(value: unknown): { ids: number[]; valid: boolean } | null {
+  const items = asArray(value);
+  if (items === null) return null;
+  const valid = items.every(
+    (item) => typeof item === "number" && Number.isInteger(item) && item >= 0 && item <= INT32_MAX,
+  );
+  return { ids: valid ? (items as number[]) : [], valid };
+}
+
+function readLogprobs(value: unknown): LogprobEntry[] | null {
+  const content = asArray(asObject(value)?.["content"]);
+  return content === null ? null : content.map((entry) => readLogprob(asObject(entry)?.["logprob"]));
+}
+
+function readLogprob(value: unknown): LogprobEntry {
+  if (typeof value === "number" && Number.isFinite(value) && value > LOGPROB_FLOOR) return { value };
+  return { was: value === undefined ? "missing" : String(value).slice(0, 40) };
+}
+
+function readUsage(value: unknown): EngineChunk["usage"] {
+  const usage = asObject(value);
+  if (usage === null) return null;
+  return {
+    prompt: asCount(usage["prompt_tokens"]),
+    completion: asCount(usage["completion_tokens"]),
+    cached: asCount(asObject(usage["prompt_tokens_details"])?.["cached_tokens"]),
+    reasoning: asCount(asObject(usage["completion_tokens_details"])?.["reasoning_tokens"]),
+  };
+}
+
+function readVersions(value: unknown): VersionSpan[] | null {
+  const spans = (asArray(value) ?? []).flatMap((item) => {
+    const span = asObject(item);
+    const [version, start, end] = [asString(span?.["version"]), asCount(span?.["start"]), asCount(span?.["end"])];
+    return version === null || start === null || end === null ? [] : [{ version, start, end }];
+  });
+  return spans.length === 0 ? null : spans;
+}
+
+function readTool(value: unknown, position: number): ToolDelta {
+  const call = asObject(value) ?? {};
+  const named = asObject(call["function"]) ?? {};
+  return {
+    index: asCount(call["index"]) ?? position,
+    id: asString(call["id"]),
+    name: asString(named["name"]),
+    arguments: asString(named["arguments"]) ?? "",
+  };
+}

@@ -1,0 +1,130 @@
+/** An engine's refusal, understood: which kind of failure it is, whether a retry can help, and how long to wait. */
+import { TitoError } from "@tito/format";
+import type { DialectError } from "../dialect/neutral.js";
+import { asObject, asString } from "../json/narrow.js";
+import { readError } from "./engine-chunk.js";
+import type { UpstreamResponse } from "./upstream.js";
+
+/** Wordings of a context overflow across engines and versions: it is a plain 400 and only its text says so. */
+const OVERFLOW =
+  /maximum context length|context length is only|maximum model length|max_model_len|max_tokens must be at least 1|longer than the model'?s context|exceeds? the (available|model'?s( maximum)?) context|exceed_context_size|context_length_exceeded|prompt is too long/i;
+const LIMIT =
+  /(?:maximum (?:context|model) length (?:is|of)|context length is only|max_model_len[^0-9]{0,20})\s*(\d+)/i;
+const PROMPT =
+  /(\d+) (?:input tokens|tokens \(\d+ in the messages|in the messages)|(?:has|passed|contains?|with) (?:at least )?(\d+)/i;
+const MESSAGE_CHARS_MAX = 2000;
+
+/** What an engine answered instead of a reply. */
+export interface EngineFailure {
+  status: number;
+  error: DialectError;
+}
+
+/** Reads a response that is not 2xx. Redirects count as refusals: they are never followed. */
+export async function readFailure(response: UpstreamResponse): Promise<EngineFailure> {
+  const body = await response.text().catch(() => "");
+  const message = failureMessage(body) || `the engine answered ${response.status}`;
+  return {
+    status: response.status,
+    error: classify(response.status, message, retryAfter(response.header("retry-after"))),
+  };
+}
+
+/** Words an error event that came inside a stream, or an error body with status 200. */
+export function classify(status: number | null, message: string, retryAfterS: number | null): DialectError {
+  const text = printable(message).slice(0, MESSAGE_CHARS_MAX);
+  const base = { message: text, ...(retryAfterS === null ? {} : { retryAfterS }) };
+  if (status === null) return { ...base, kind: "unavailable", retryable: true };
+  if ((status === 400 || status === 413) && OVERFLOW.test(text)) {
+    const overflow = { promptTokens: firstNumber(PROMPT, text), maxTokens: firstNumber(LIMIT, text) };
+    return { ...base, kind: "context_overflow", retryable: false, overflow };
+  }
+  if (status === 429) return { ...base, kind: "rate_limited", retryable: true };
+  if (status === 503 || status === 529) return { ...base, kind: "overloaded", retryable: true };
+  if (status === 408 || status === 425 || status === 502 || status === 504)
+    return { ...base, kind: "unavailable", retryable: true };
+  if (status >= 500) return { ...base, kind: "internal", retryable: true };
+  if (status === 401 || status === 403) {
+    return { ...base, message: "the engine refuses the sidecar's key", kind: "internal", retryable: false };
+  }
+  if (status >= 300 && status < 400) {
+    return {
+      ...base,
+      message: `the engine answered with a redirect (${status}), which is not followed`,
+      kind: "internal",
+      retryable: false,
+    };
+  }
+  return { ...base, kind: status === 404 ? "not_found" : "bad_request", retryable: false };
+}
+
+/** A failure of our own in terms that every dialect can word. */
+export function dialectError(error: unknown): DialectError {
+  if (!TitoError.is(error)) return { kind: "internal", message: "internal error of the sidecar", retryable: false };
+  const message = error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
+  switch (error.code) {
+    case "bad_request":
+    case "usage":
+    case "method_not_allowed":
+    case "unsupported_media_type":
+    case "request_timeout":
+      return { kind: "bad_request", message, retryable: false };
+    case "unsupported":
+      return { kind: "unsupported", message, retryable: false };
+    case "context_overflow":
+      return { kind: "context_overflow", message, retryable: false };
+    case "unauthorized":
+    case "forbidden_host":
+      return { kind: "unauthorized", message, retryable: false };
+    case "not_found":
+      return { kind: "not_found", message, retryable: false };
+    case "trajectory_sealed":
+      return { kind: "sealed", message, retryable: false };
+    case "body_too_large":
+      return { kind: "too_large", message, retryable: false };
+    case "capture_degraded":
+    case "engine_without_ids":
+      return { kind: "unavailable", message, retryable: false };
+    case "upstream_unavailable":
+      return { kind: "unavailable", message, retryable: true, retryAfterS: 5 };
+    default:
+      return { kind: "internal", message, retryable: false };
+  }
+}
+
+function failureMessage(body: string): string {
+  let json: unknown;
+  try {
+    json = JSON.parse(body);
+  } catch {
+    return body.trim().startsWith("<") ? "" : body.trim();
+  }
+  const top = asObject(json);
+  const detail = top?.["detail"];
+  return (
+    readError(top?.["error"])?.message ??
+    asString(top?.["message"]) ??
+    (detail === undefined ? "" : (asString(detail) ?? JSON.stringify(detail)))
+  );
+}
+
+function firstNumber(pattern: RegExp, text: string): number | null {
+  const found = pattern
+    .exec(text)
+    ?.slice(1)
+    .find((group) => group !== undefined);
+  return found === undefined ? null : Number(found);
+}
+
+/** Seconds; an HTTP date counts from now. */
+function retryAfter(value: string | null): number | null {
+  if (value === null) return null;
+  if (/^\d+(\.\d+)?$/.test(value)) return Number(value);
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - Date.now()) / 1000));
+}
+
+/** Control characters never reach a log or a header. */
+function printable(text: string): string {
+  return text.replace(/[^\P{Cc}\n]/gu, " ");
+}

@@ -1,0 +1,165 @@
+/** What one call sampled, collected from the chunks of its reply, and the invariants that a reply must meet to be evidence. */
+import type { VersionSpan } from "@tito/format";
+import type { EngineChunk, LogprobEntry } from "./engine-chunk.js";
+
+/**
+ * Why a reply is not whole evidence; stored with the turn. A turn with any of these but the `logprob…` ones is never a checkpoint
+ * (`isCheckpointable` of @tito/continuity); none of them trains.
+ */
+export type Defect =
+  | "prompt_ids_missing"
+  | "sampled_ids_missing"
+  | "ids_invalid"
+  | "completion_count_disagrees"
+  | "prompt_count_disagrees"
+  | "ids_logprobs_disagree"
+  | "logprobs_missing"
+  | "logprob_not_finite"
+  | "usage_missing"
+  | "prompt_changed"
+  | "extra_choices"
+  | "finish_missing"
+  | "unparsed_chunk"
+  | "aborted"
+  | "engine_error"
+  | "stream_cut"
+  | "client_gone"
+  | "aborted_by_seal";
+
+/** The evidence of one call. Ids and log probabilities are the engine's own, in order; nothing is padded or derived from text. */
+export interface Sampled {
+  promptIds: Int32Array | null;
+  ids: Int32Array;
+  logprobs: Float32Array | Float64Array | null;
+  gaps: { index: number; was: string }[];
+  finish: string | null;
+  stopReason: number | string | null;
+  usage: { prompt: number | null; completion: number | null; cached: number | null; reasoning: number | null };
+  versions: VersionSpan[];
+  upstreamId: string | null;
+  model: string | null;
+  createdS: number | null;
+  defects: Defect[];
+}
+
+/** Adds the chunks of one reply up. */
+export class Collector {
+  private promptIds: Int32Array | null = null;
+  private readonly ids: number[] = [];
+  private entries: LogprobEntry[] = [];
+  private sawLogprobs = false;
+  private readonly defects = new Set<Defect>();
+  private finish: string | null = null;
+  private stopReason: number | string | null = null;
+  private usage: Sampled["usage"] | null = null;
+  private spans: VersionSpan[] | null = null;
+  private readonly versionsSeen: { version: string; at: number }[] = [];
+  private first: { id: string | null; model: string | null; createdS: number | null } | null = null;
+
+  /** Sampled ids so far. */
+  get count(): number {
+    return this.ids.length;
+  }
+
+  /** The engine's finish reason, null while there is none. */
+  get finished(): string | null {
+    return this.finish;
+  }
+
+  add(chunk: EngineChunk): void {
+    this.first ??= { id: chunk.id, model: chunk.model, createdS: chunk.createdS };
+    if (chunk.promptIds !== null) {
+      if (this.promptIds !== null && !sameIds(this.promptIds, chunk.promptIds)) this.defects.add("prompt_changed");
+      this.promptIds ??= chunk.promptIds;
+    }
+    if (chunk.version !== null && chunk.version !== this.versionsSeen.at(-1)?.version) {
+      this.versionsSeen.push({ version: chunk.version, at: this.ids.length });
+    }
+    if (chunk.sampled !== null) {
+      if (!chunk.sampled.valid) this.defects.add("ids_invalid");
+      for (const id of chunk.sampled.ids) this.ids.push(id);
+    }
+    if (chunk.logprobs !== null) {
+      this.sawLogprobs ||= chunk.logprobs.length > 0;
+      for (const entry of chunk.logprobs) this.entries.push(entry);
+    }
+    if (chunk.finish !== null) this.finish = chunk.finish;
+    if (chunk.stopReason !== null) this.stopReason = chunk.stopReason;
+    if (chunk.usage !== null) this.usage = chunk.usage;
+    if (chunk.versions !== null) this.spans = chunk.versions;
+    if (chunk.extraChoices) this.defects.add("extra_choices");
+    if (chunk.error !== null) this.defects.add("engine_error");
+  }
+
+  /** Notes something that happened to the call from outside. */
+  mark(defect: Defect): void {
+    this.defects.add(defect);
+  }
+
+  /** The evidence, with the invariants checked (counts agree with each other and with usage, values are finite). */
+  result(): Sampled {
+    const ids = Int32Array.from(this.ids);
+    const logprobs = this.readLogprobs();
+    this.check(logprobs);
+    return {
+      promptIds: this.promptIds,
+      ids,
+      logprobs: logprobs?.values ?? null,
+      gaps: logprobs?.gaps ?? [],
+      finish: this.finish,
+      stopReason: this.stopReason,
+      usage: this.usage ?? { prompt: null, completion: null, cached: null, reasoning: null },
+      versions: this.versionSpans(),
+      upstreamId: this.first?.id ?? null,
+      model: this.first?.model ?? null,
+      createdS: this.first?.createdS ?? null,
+      defects: [...this.defects],
+    };
+  }
+
+  private check(logprobs: { gaps: unknown[] } | null): void {
+    const { defects, usage } = this;
+    if (this.promptIds === null) defects.add("prompt_ids_missing");
+    if (this.ids.length === 0) defects.add("sampled_ids_missing");
+    if (!this.sawLogprobs) defects.add("logprobs_missing");
+    else if (logprobs === null) defects.add("ids_logprobs_disagree");
+    else if (logprobs.gaps.length > 0) defects.add("logprob_not_finite");
+    if (this.finish === "abort" || this.finish === "error") defects.add("aborted");
+    const cut = (["stream_cut", "client_gone", "aborted_by_seal", "engine_error", "unparsed_chunk"] as const).some(
+      (one) => defects.has(one),
+    );
+    if (this.finish === null && !cut) defects.add("finish_missing");
+    if (usage === null || usage.completion === null || usage.prompt === null) {
+      if (!cut) defects.add("usage_missing");
+      return;
+    }
+    if (usage.completion !== this.ids.length) defects.add("completion_count_disagrees");
+    if (this.promptIds !== null && usage.prompt !== this.promptIds.length) defects.add("prompt_count_disagrees");
+  }
+
+  /** Null when there is not exactly one entry for each id: values that can not be placed are no evidence. */
+  private readLogprobs(): { values: Float32Array | Float64Array; gaps: Sampled["gaps"] } | null {
+    if (!this.sawLogprobs || this.entries.length !== this.ids.length) return null;
+    const gaps: Sampled["gaps"] = [];
+    const wide = Float64Array.from(this.entries, (entry, index) => {
+      if ("value" in entry) return entry.value;
+      gaps.push({ index, was: entry.was });
+      return Number.NaN;
+    });
+    const lossless = wide.every((value) => Number.isNaN(value) || Math.fround(value) === value);
+    return { values: lossless ? Float32Array.from(wide) : wide, gaps };
+  }
+
+  private versionSpans(): VersionSpan[] {
+    if (this.spans !== null) return this.spans;
+    return this.versionsSeen.flatMap((seen, index) => {
+      const start = index === 0 ? 0 : seen.at;
+      const end = this.versionsSeen[index + 1]?.at ?? this.ids.length;
+      return end > start ? [{ version: seen.version, start, end }] : [];
+    });
+  }
+}
+
+function sameIds(a: Int32Array, b: Int32Array): boolean {
+  return Buffer.from(a.buffer, a.byteOffset, a.byteLength).equals(Buffer.from(b.buffer, b.byteOffset, b.byteLength));
+}

@@ -1,0 +1,68 @@
+/**
+ * Server-sent events from bytes (WHATWG HTML, "Server-sent events"): any chunk boundary, also inside a line ending or a character.
+ * Comments are dropped; an event without data is none.
+ */
+import { TitoError } from "@tito/format";
+
+const EVENT_CHARS_MAX = 64 * 1024 * 1024;
+
+/** Push bytes in, get the data of the events that they complete. */
+export class SseParser {
+  private readonly decoder = new TextDecoder("utf-8");
+  private rest = "";
+  private data: string[] = [];
+  private dataChars = 0;
+
+  /** @throws TitoError `upstream_invalid` when one event is larger than 64 Mi characters. */
+  push(chunk: Uint8Array): string[] {
+    return this.take(this.rest + this.decoder.decode(chunk, { stream: true }), false);
+  }
+
+  /** The end of the stream. An event that was not closed by a blank line is incomplete and is dropped, as the standard says. */
+  end(): string[] {
+    return this.take(this.rest + this.decoder.decode(), true);
+  }
+
+  private take(text: string, final: boolean): string[] {
+    const events: string[] = [];
+    let start = 0;
+    for (;;) {
+      const end = lineEnd(text, start);
+      if (end === null) break;
+      // A CR at the very end may be half of a CRLF.
+      if (end.at + 1 === text.length && text[end.at] === "\r" && !final) break;
+      this.line(text.slice(start, end.at), events);
+      start = end.next;
+    }
+    this.rest = text.slice(start);
+    if (this.rest.length + this.dataChars > EVENT_CHARS_MAX) {
+      throw new TitoError("upstream_invalid", `the engine sent an event of more than ${EVENT_CHARS_MAX} characters`);
+    }
+    return events;
+  }
+
+  private line(line: string, events: string[]): void {
+    if (line === "") {
+      if (this.data.length > 0) events.push(this.data.join("\n"));
+      this.data = [];
+      this.dataChars = 0;
+      return;
+    }
+    if (!line.startsWith("data")) return;
+    if (line.length > 4 && line[4] !== ":") return;
+    const value = line.slice(line[5] === " " ? 6 : 5);
+    this.data.push(value);
+    this.dataChars += value.length;
+  }
+}
+
+function lineEnd(text: string, from: number): { at: number; next: number } | null {
+  const newline = text.indexOf("\n", from);
+  const to = newline < 0 ? text.length : newline;
+  const carriage = text.slice(from, to).indexOf("\r");
+  if (carriage >= 0) {
+    const at = from + carriage;
+    return { at, next: text[at + 1] === "\n" ? at + 2 : at + 1 };
+  }
+  return newline < 0 ? null : { at: newline, next: newline + 1 };
+}

@@ -1,0 +1,163 @@
+/**
+ * HTTP to the engine. The destination is frozen at start: a path from our own table is appended to it, nothing is resolved.
+ * No timeout runs once connected (a long generation is silent for minutes); redirects are answers, never followed;
+ * a keep-alive socket that the engine had closed meanwhile is not an error.
+ */
+import * as http from "node:http";
+import * as https from "node:https";
+import type { Socket } from "node:net";
+import { TitoError } from "@tito/format";
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const BODY_BYTES_MAX = 256 * 1024 * 1024;
+
+export interface UpstreamRequest {
+  method: "GET" | "POST";
+  /** Begins with a slash; appended to the frozen base. */
+  path: string;
+  body?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export interface UpstreamResponse {
+  status: number;
+  header(name: string): string | null;
+  /** The body as it comes; reading it slowly slows the engine's sending down. */
+  chunks: AsyncIterable<Uint8Array>;
+  /** The whole body, bounded. */
+  text(): Promise<string>;
+}
+
+export interface Upstream {
+  readonly base: string;
+  /** @throws TitoError `upstream_unavailable` when no answer began; an abort rejects with the signal's reason. */
+  send(request: UpstreamRequest): Promise<UpstreamResponse>;
+  close(): void;
+}
+
+/** `/v1` at the end of the given URL is taken off: both spellings name the same engine. */
+export function openUpstream(url: string, key: string | null): Upstream {
+  const base = new URL(url);
+  const prefix = base.pathname.replace(/\/+$/, "").replace(/\/v1$/, "");
+  const transport = base.protocol === "https:" ? https : http;
+  const agent = new transport.Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY, maxFreeSockets: 256 });
+  const target = {
+    hostname: base.hostname.replace(/^\[|\]$/g, ""),
+    port: base.port === "" ? (base.protocol === "https:" ? 443 : 80) : Number(base.port),
+  };
+
+  const attempt = (request: UpstreamRequest): Promise<UpstreamResponse> =>
+    new Promise((resolve, reject) => {
+      const body = request.body === undefined ? undefined : Buffer.from(request.body, "utf8");
+      const outgoing = transport.request({
+        ...target,
+        agent,
+        method: request.method,
+        path: prefix + request.path,
+        headers: {
+          host: base.host,
+          accept: "*/*",
+          "accept-encoding": "identity",
+          ...(body === undefined ? {} : { "content-type": "application/json", "content-length": String(body.length) }),
+          ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+          ...request.headers,
+        },
+      });
+      const abort = (): void => void outgoing.destroy(new Aborted());
+      request.signal?.addEventListener("abort", abort, { once: true });
+      if (request.signal?.aborted === true) abort();
+      outgoing.on("socket", (socket) => limitConnect(socket, outgoing));
+      outgoing.on("response", (incoming) => {
+        incoming.on("close", () => request.signal?.removeEventListener("abort", abort));
+        resolve(readResponse(incoming));
+      });
+      outgoing.on("error", (error) => {
+        request.signal?.removeEventListener("abort", abort);
+        reject(new SendFailure(error, outgoing.reusedSocket));
+      });
+      outgoing.end(body);
+    });
+
+  return {
+    base: `${base.protocol}//${base.host}${prefix}`,
+    close: () => agent.destroy(),
+    send: async (request) => {
+      // Every idle socket may be stale (an engine restart closes them all): try until a fresh one is used.
+      for (;;) {
+        try {
+          return await attempt(request);
+        } catch (error) {
+          if (!(error instanceof SendFailure)) throw error;
+          request.signal?.throwIfAborted();
+          if (error.reused && isReset(error.reason)) continue;
+          throw new TitoError(
+            "upstream_unavailable",
+            `the engine at ${base.host} did not answer: ${describe(error.reason)}`,
+            {
+              cause: error.reason,
+              hint: "check --upstream and that the engine is running",
+            },
+          );
+        }
+      }
+    },
+  };
+}
+
+class Aborted extends Error {}
+
+class SendFailure extends Error {
+  constructor(
+    readonly reason: Error,
+    readonly reused: boolean,
+  ) {
+    super(reason.message);
+  }
+}
+
+function isReset(error: Error): boolean {
+  const code = (error as NodeJS.ErrnoException).code;
+  return code === "ECONNRESET" || code === "EPIPE";
+}
+
+function describe(error: Error): string {
+  const code = (error as NodeJS.ErrnoException).code;
+  return code ?? error.message;
+}
+
+function limitConnect(socket: Socket, outgoing: http.ClientRequest): void {
+  if (!socket.connecting) return;
+  const timer = setTimeout(
+    () => outgoing.destroy(Object.assign(new Error("connect timed out"), { code: "ETIMEDOUT" })),
+    CONNECT_TIMEOUT_MS,
+  );
+  const stop = (): void => clearTimeout(timer);
+  socket.once("connect", stop);
+  socket.once("close", stop);
+}
+
+function readResponse(incoming: http.IncomingMessage): UpstreamResponse {
+  return {
+    status: incoming.statusCode ?? 0,
+    header: (name) => {
+      const value = incoming.headers[name];
+      return typeof value === "string" ? value : (value?.[0] ?? null);
+    },
+    chunks: incoming,
+    text: async () => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of incoming) {
+        const buffer = chunk as Buffer;
+        bytes += buffer.length;
+        if (bytes > BODY_BYTES_MAX) {
+          incoming.destroy();
+          throw new TitoError("upstream_invalid", `the engine's reply is larger than ${BODY_BYTES_MAX} bytes`);
+        }
+        chunks.push(buffer);
+      }
+      return Buffer.concat(chunks).toString("utf8");
+    },
+  };
+}

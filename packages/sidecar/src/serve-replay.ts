@@ -1,0 +1,56 @@
+/**
+ * A retry of a call whose answer was finished and never delivered, or whose engine still works for nobody: it gets that answer,
+ * in the shape it asks for. No second sample is drawn and no turn is made, only a new delivery of the same one.
+ */
+import { type CallContext, codecFor } from "./call.js";
+import { recordDelivery, recordReplay } from "./record.js";
+import { encodedWriter } from "./relay.js";
+import type { FinishedAnswer } from "./replay.js";
+
+/** Resolves with false when there is nothing to replay: the call is then served as any other. */
+export async function serveReplay(context: CallContext): Promise<boolean> {
+  const answer = context.trajectory.replays.takeFinished(context.key) ?? (await adoptOrphan(context));
+  if (answer === null) return context.client.gone;
+  const { request, client, trajectory, key, incoming } = context;
+  const replayId = trajectory.newCallId();
+  recordReplay(trajectory, { callId: answer.callId, replayId, matchedBy: key.slice(0, key.indexOf(":")) });
+  const delivery = await client.finish(...shape(context, answer));
+  trajectory.noteDelivery(answer.callId, delivery.outcome);
+  recordDelivery(trajectory, answer.callId, delivery);
+  trajectory.log("info", "replayed", { call: answer.callId, path: incoming.path, streamed: request.stream });
+  if (delivery.outcome === "failed") trajectory.replays.keep(key, answer);
+  return true;
+}
+
+function shape(
+  context: CallContext,
+  answer: FinishedAnswer,
+): [string, { status: number; headers: Record<string, string> }?] {
+  const { request, incoming, client } = context;
+  const codec = codecFor(incoming, answer.reasoningKey);
+  if (!request.stream)
+    return [codec.reply(request, answer.events), { status: 200, headers: { "content-type": "application/json" } }];
+  client.beginStream();
+  const encoder = incoming.dialect === "chat" ? codec.stream(request) : context.encoder;
+  const frames = encodedWriter(codec, request, encoder).end(answer.events);
+  return [frames.map((frame) => frame.text).join("")];
+}
+
+/** Waits for a running call that lost its harness. When this harness goes too, the call is given up to the next one. */
+async function adoptOrphan(context: CallContext): Promise<FinishedAnswer | null> {
+  const { trajectory, key, client } = context;
+  const orphan = trajectory.replays.takeOrphan(key);
+  if (orphan === null) return null;
+  const giveUp = orphan.adopt();
+  let phase: "waiting" | "answered" | "given_up" = "waiting";
+  client.onGone(() => {
+    if (phase !== "waiting") return;
+    phase = "given_up";
+    giveUp();
+    trajectory.replays.addOrphan(key, orphan);
+  });
+  const answer = await orphan.answer;
+  if ((phase as string) === "given_up") return null;
+  phase = "answered";
+  return answer;
+}

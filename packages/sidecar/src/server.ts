@@ -1,0 +1,201 @@
+/** HTTP in: limits, the gate, and the routes. Whatever passes the gate is handed to its stop with the raw request and response. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { TitoError } from "@tito/format";
+import { type Context, Hono } from "hono";
+import { readBody } from "./body.js";
+import { serveCall } from "./call.js";
+import type { SidecarConfig } from "./config.js";
+import { codecOf, dialectOfPath } from "./dialects.js";
+import { endpointOf } from "./endpoint.js";
+import type { Engine } from "./engine.js";
+import { admit, bearerOf, type GateRules, headerMap, type Route } from "./gate.js";
+import type { Log } from "./log.js";
+import { Client } from "./release.js";
+import { dialectError } from "./sample/engine-failure.js";
+import type { SealReport } from "./seal.js";
+import type { Trajectory } from "./trajectory.js";
+import type { TrajectoryTable } from "./trajectory-table.js";
+
+/** Set explicitly, all of them: the defaults are made for web pages. */
+const LIMITS = {
+  headersTimeoutMs: 15_000,
+  requestTimeoutMs: 120_000,
+  keepAliveTimeoutMs: 75_000,
+  checkIntervalMs: 5_000,
+  headerBytes: 32 * 1024,
+  headers: 100,
+  connections: 2_048,
+};
+
+export interface ServerParts {
+  config: SidecarConfig;
+  engine: Engine;
+  table: TrajectoryTable;
+  log: Log;
+  /** `http://host:port`, once it listens. */
+  origin(): string;
+  seal(trajectory: Trajectory): Promise<SealReport>;
+  /** What stands in the way of new calls; null: ready. */
+  notReady(): Promise<string | null>;
+}
+
+type Bindings = { Bindings: HttpBindings };
+
+/** The server, not yet listening. `rules` is asked at each request: the port is known only after listening. */
+export function buildServer(parts: ServerParts, rules: () => GateRules): Server {
+  const listener = getRequestListener(routes(parts).fetch, { overrideGlobalObjects: false });
+  const server = createServer(
+    {
+      headersTimeout: LIMITS.headersTimeoutMs,
+      requestTimeout: LIMITS.requestTimeoutMs,
+      keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
+      connectionsCheckingInterval: LIMITS.checkIntervalMs,
+      maxHeaderSize: LIMITS.headerBytes,
+    },
+    (request, response) => {
+      try {
+        admit(gateRequest(request), rules());
+        void listener(request, response);
+      } catch (error) {
+        refuse(request, response, error);
+      }
+    },
+  );
+  server.maxHeadersCount = LIMITS.headers;
+  server.maxConnections = LIMITS.connections;
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => shed(error, socket));
+  return server;
+}
+
+function routes(parts: ServerParts): Hono<Bindings> {
+  const app = new Hono<Bindings>();
+  const handle = async (context: Context<Bindings>): Promise<Response> => {
+    const { incoming, outgoing } = context.env;
+    // The gate's table is the one table: hono only carries the request here.
+    const route = admitted(incoming);
+    try {
+      await serve(parts, route, incoming, outgoing);
+    } catch (error) {
+      if (!TitoError.is(error)) parts.log("error", "request_failed", { detail: String(error) });
+      refuse(incoming, outgoing, error);
+    }
+    return RESPONSE_ALREADY_SENT;
+  };
+  app.get("/healthz", handle).get("/readyz", handle);
+  app.get("/t/:trajectory/v1/models", handle);
+  for (const leaf of [
+    "",
+    "/seal",
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+  ]) {
+    app.post(`/t/:trajectory${leaf}`, handle);
+  }
+  return app;
+}
+
+async function serve(
+  parts: ServerParts,
+  route: Route,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const headers = headerMap(incoming.rawHeaders);
+  const key = bearerOf(headers);
+  switch (route.kind) {
+    case "healthz":
+      return sendJson(outgoing, 200, { status: "ok" });
+    case "readyz": {
+      const why = await parts.notReady();
+      return sendJson(
+        outgoing,
+        why === null ? 200 : 503,
+        why === null ? { status: "ready" } : { status: "not_ready", reason: why },
+      );
+    }
+    case "models": {
+      await parts.table.enter(route.trajectoryId, key);
+      return sendText(outgoing, 200, `{"object":"list","data":[${parts.engine.profile.modelEntry}]}`);
+    }
+    case "create": {
+      const trajectory = await parts.table.enterAsOwner(route.trajectoryId, key, true);
+      return sendJson(outgoing, 201, endpointOf(parts.origin(), trajectory.id, trajectory.apiKey));
+    }
+    case "seal": {
+      const trajectory = await parts.table.enterAsOwner(route.trajectoryId, key, false);
+      return sendJson(outgoing, 200, await parts.seal(trajectory));
+    }
+    case "count_tokens":
+      throw new TitoError("unsupported", "tokens can not be counted without a renderer", {
+        hint: "start with --renderer BUNDLE_DIR",
+      });
+    case "call": {
+      const receivedMs = Date.now();
+      const trajectory = await parts.table.enter(route.trajectoryId, key);
+      const client = new Client(outgoing);
+      const body = await readBody(incoming);
+      const call = {
+        dialect: route.dialect,
+        codec: codecOf(route.dialect),
+        path: incoming.url ?? "",
+        headers,
+        body,
+        receivedMs,
+      };
+      return serveCall(call, trajectory, parts.engine, client);
+    }
+  }
+}
+
+function gateRequest(request: IncomingMessage): { method: string; target: string; rawHeaders: string[] } {
+  return { method: request.method ?? "", target: request.url ?? "", rawHeaders: request.rawHeaders };
+}
+
+function admitted(request: IncomingMessage): Route {
+  return admit(gateRequest(request), {
+    hosts: new Set([(request.headers.host ?? "").toLowerCase()]),
+    anyAddress: false,
+  });
+}
+
+/** A refusal in the words of the dialect that the path belongs to. The connection is closed: an unread body may follow. */
+function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const worded = codecOf(dialectOfPath(request.url ?? "")).error(dialectError(error));
+  const status = TitoError.is(error) ? error.status : worded.status;
+  const close = request.complete ? {} : { connection: "close" };
+  response.writeHead(status, { ...worded.headers, ...close, "content-length": String(Buffer.byteLength(worded.body)) });
+  response.end(worded.body);
+}
+
+function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  sendText(response, status, JSON.stringify(value));
+}
+
+function sendText(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)) });
+  response.end(text);
+}
+
+/** What is no HTTP, too large or too slow. */
+function shed(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? "431 Request Header Fields Too Large"
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? "408 Request Timeout"
+        : "400 Bad Request";
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+}

@@ -1,0 +1,232 @@
+/**
+ * The state of one trajectory. Calls run side by side; only deciding and appending are one after another, in a critical section
+ * that never spans an engine call or a disk sync.
+ */
+import { randomBytes } from "node:crypto";
+import {
+  createState,
+  type Decision,
+  type EngineState,
+  type EngineTurn,
+  restore,
+  retryOf,
+  setDelivery,
+} from "@tito/continuity";
+import {
+  createTrajectoryWriter,
+  type SealAnswer,
+  TitoError,
+  type TrajectoryWriter,
+  turnsInCommitOrder,
+} from "@tito/format";
+import { redactConfig, type SidecarConfig } from "./config.js";
+import { keyDigest } from "./gate.js";
+import { LiveCall } from "./live-call.js";
+import type { Log } from "./log.js";
+import { type Orphan, ReplayTable } from "./replay.js";
+
+/** How many calls are remembered that a later request may turn out to repeat. */
+const EARLIER_CALLS_MAX = 64;
+
+export interface TrajectoryOptions {
+  config: SidecarConfig;
+  trajectoryId: string;
+  /** What the harness sends. */
+  apiKey: string;
+  writerVersion: string;
+  hmacKey: Uint8Array | null;
+  onAnchor(line: string): void;
+  log: Log;
+}
+
+interface EarlierCall {
+  call_id: string;
+  body_key: string;
+  retry_count: number | null;
+  idempotency_key: string | null;
+  delivery: "delivered" | "failed" | "unknown" | "in_flight";
+}
+
+export class Trajectory {
+  readonly replays = new ReplayTable();
+  readonly harness: string | null;
+  /** Digest of the tools that each segment's last turn offered. */
+  readonly toolsOfSegment = new Map<number, string>();
+  /** Drift cause or opening reason → how often; goes into the manifest. */
+  readonly drift = new Map<string, number>();
+  phase: "open" | "sealing" | "sealed" = "open";
+  lastCommit: number;
+  /** Turns recorded, earlier boots included. */
+  turns: number;
+  /** Calls whose sampled tokens are not on record. */
+  uncaptured = 0;
+  private readonly calls = new Set<LiveCall>();
+  private readonly earlier: EarlierCall[] = [];
+  private order: Promise<unknown> = Promise.resolve();
+  private nextCall = 1;
+  private readonly callPrefix = randomBytes(4).toString("hex");
+
+  private constructor(
+    readonly id: string,
+    readonly config: SidecarConfig,
+    readonly apiKey: string,
+    readonly keyDigest: Buffer,
+    readonly writer: TrajectoryWriter,
+    readonly continuity: EngineState,
+    readonly log: Log,
+  ) {
+    this.harness = config.harness;
+    this.lastCommit = continuity.last_commit;
+    this.turns = continuity.turns.size;
+  }
+
+  /** Opens a trajectory, new or left by an earlier process. @throws TitoError `cannot_write`, `already_exists`, `trajectory_sealed`. */
+  static async open(options: TrajectoryOptions): Promise<Trajectory> {
+    const { config, trajectoryId, log } = options;
+    const writer = await createTrajectoryWriter({
+      out: config.out,
+      trajectoryId,
+      runId: config.runId,
+      groupId: config.groupId,
+      trialId: config.trialId,
+      attempt: config.attempt,
+      metadata: config.metadata,
+      configJson: redactConfig(config).json,
+      writerVersion: options.writerVersion,
+      durability: config.durability,
+      onAnchor: (head) => options.onAnchor(JSON.stringify(head)),
+      ...(options.hmacKey === null ? {} : { hmacKey: Uint8Array.from(options.hmacKey) }),
+    });
+    const continuity = recoverContinuity(writer, log);
+    return new Trajectory(trajectoryId, config, options.apiKey, keyDigest(options.apiKey), writer, continuity, log);
+  }
+
+  get degraded(): string | null {
+    const { state } = this.writer;
+    return state.kind === "ok" ? null : state.reason;
+  }
+
+  /** Calls that are not finished. */
+  get inFlight(): number {
+    return this.calls.size;
+  }
+
+  newCallId(): string {
+    return `${this.callPrefix}-${this.nextCall++}`;
+  }
+
+  startCall(onOrphan: (orphan: Orphan) => void): LiveCall {
+    const call = new LiveCall(this.newCallId(), this.config.orphanGraceMs, onOrphan);
+    this.calls.add(call);
+    return call;
+  }
+
+  endCall(call: LiveCall): void {
+    this.calls.delete(call);
+    call.finished();
+  }
+
+  /** Runs `work` after everything that was put in order before. */
+  inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.order.then(work);
+    this.order = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Which earlier call a request repeats, if there is evidence. */
+  retryOf(key: string, headers: ReadonlyMap<string, readonly string[]>): string | null {
+    const count = Number(headers.get("x-stainless-retry-count")?.[0] ?? Number.NaN);
+    const facts = {
+      body_key: key,
+      retry_count: Number.isInteger(count) ? count : null,
+      idempotency_key: headers.get("idempotency-key")?.[0] ?? null,
+    };
+    return retryOf(facts, this.earlier)?.call_id ?? null;
+  }
+
+  /** A request is being served under this call id. */
+  noteCall(key: string, callId: string, headers: ReadonlyMap<string, readonly string[]>): void {
+    const idempotency = headers.get("idempotency-key")?.[0] ?? null;
+    this.earlier.push({
+      call_id: callId,
+      body_key: key,
+      retry_count: null,
+      idempotency_key: idempotency,
+      delivery: "in_flight",
+    });
+    if (this.earlier.length > EARLIER_CALLS_MAX) this.earlier.shift();
+  }
+
+  noteDelivery(callId: string, outcome: "delivered" | "failed"): void {
+    setDelivery(this.continuity, callId, outcome);
+    const call = this.earlier.find((one) => one.call_id === callId);
+    if (call !== undefined) call.delivery = outcome;
+  }
+
+  noteTurn(decision: Decision, turn: EngineTurn): void {
+    this.turns += 1;
+    this.toolsOfSegment.set(decision.segment, turn.tools_sha256);
+    if (decision.kind === "append") return;
+    const cause = decision.evidence.cause ?? decision.reason;
+    this.drift.set(cause, (this.drift.get(cause) ?? 0) + 1);
+  }
+
+  /** Refuses new calls, waits for those in flight as long as it is allowed to, aborts the rest, and closes the files for ever. */
+  async seal(reason: string, timeoutMs: number): Promise<SealAnswer> {
+    this.phase = "sealing";
+    await this.settle(timeoutMs);
+    const answer = await this.writer.seal({ reason, drift: Object.fromEntries(this.drift) });
+    this.phase = "sealed";
+    return answer;
+  }
+
+  /** Aborts what is in flight at once. */
+  abortCalls(): void {
+    for (const call of this.calls) call.abort("aborted_by_seal");
+  }
+
+  private async settle(timeoutMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs);
+    });
+    await Promise.race([this.allDone(), timeout]);
+    clearTimeout(timer);
+    this.abortCalls();
+    await this.allDone();
+  }
+
+  private async allDone(): Promise<void> {
+    await Promise.all([...this.calls].map((call) => call.done));
+  }
+}
+
+/** @throws TitoError `trajectory_sealed`, or `capture_degraded` where the user did not choose to go on without capture. */
+export function checkOpen(trajectory: Trajectory): void {
+  if (trajectory.phase !== "open") throw new TitoError("trajectory_sealed", `trajectory ${trajectory.id} is sealed`);
+  const { degraded } = trajectory;
+  if (degraded === null || trajectory.config.onUncaptured === "flag") return;
+  throw new TitoError("capture_degraded", `capture is degraded: ${degraded}`, {
+    hint: "free the disk and start a new trajectory",
+  });
+}
+
+function recoverContinuity(writer: TrajectoryWriter, log: Log): EngineState {
+  const { recovered } = writer;
+  if (recovered === null) return createState();
+  const headers = new Map(recovered.log.segments.map((segment) => [segment.segment, segment.header]));
+  let commit = 0;
+  const turns = turnsInCommitOrder(recovered.log).map((turn) => {
+    // A turn whose commit frame was lost comes last; it gets the number it would have had.
+    commit = turn.commit ?? commit + 1;
+    const header = headers.get(turn.segment)!;
+    const continues = header.continues?.segment === turn.segment ? null : header.continues;
+    const delivery = recovered.log.deliveries.get(turn.record.call_id)?.at(-1)?.outcome ?? "unknown";
+    return { segment: turn.segment, parent: header.parent, continues, commit, delivery, record: turn.record } as const;
+  });
+  const { state, skipped } = restore(turns);
+  for (const turn of skipped) log("warn", "not_recovered", { call: turn.call_id, why: turn.why });
+  state.next_segment = Math.max(state.next_segment, writer.nextSegment);
+  log("info", "recovered", { turns: state.turns.size, segments: state.segments.size });
+  return state;
+}
