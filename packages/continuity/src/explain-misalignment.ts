@@ -42,7 +42,7 @@ export function explainMisalignment(place: DriftPlace): Drift {
   if (sameIdentity(stored, returned)) return drift("content_changed", `${where} (${stored.role}): another text`);
   if (stored.role === "assistant" && returned.role === "assistant")
     return drift("ghost_turn", `${where}: an assistant message that was not sampled in this form`);
-  return drift("history_edited", `${where}: ${stored.role} became ${returned.role}`);
+  return drift("unknown", `${where}: ${stored.role} became ${returned.role}`);
 }
 
 /** What shows that one of these messages is a summary, in words, or null. */

@@ -1,6 +1,6 @@
 /** Message matching of incremental mode: where the new messages begin, or why the prompt must be rendered in full. */
 import type { Message } from "@tito/format";
-import { type BreakingDifference, type MessageDifference, sameMessage } from "./message.js";
+import { type BreakingDifference, flatText, type MessageDifference, sameMessage } from "./message.js";
 import { type HarnessRules, NO_RULES } from "./rules.js";
 import { recognisable, sameIdentity } from "./same-identity.js";
 
@@ -65,9 +65,12 @@ function broken(
 ): HistoryMatch {
   const message = stored[index]!;
   const where = `message ${index} (${message.role}): ${difference}`;
+  const returned = next[index]!;
   const moved = next.some((other, i) => i !== index && recognisable(message, other));
-  if (moved || (!sameIdentity(message, next[index]!) && difference !== "tool_call_ids"))
-    return fallback(difference === "role" && !moved ? "role_changed" : "message_missing", where);
+  const sameText = flatText(message.content) === flatText(returned.content);
+  if (difference === "role") return fallback(sameText && !moved ? "role_changed" : "message_missing", where);
+  if (moved || (difference !== "tool_call_ids" && !sameIdentity(message, returned)))
+    return fallback("message_missing", where);
   return fallback(reasonOf(difference), where);
 }
 
