@@ -49,7 +49,7 @@ export async function loadEngine(options: ResolvedOptions): Promise<Engine> {
       policy.name === "lm" ? Math.min(options.maxModelLen ?? ownLimit, ownLimit) : (options.maxModelLen ?? ownLimit),
     startedAt: Math.floor(Date.now() / 1000),
     board: new FaultBoard(),
-    history: new PromptHistory(),
+    history: new PromptHistory({ keepsSequences: options.promptTokensDetails }),
     weightVersion: new WeightVersion(),
     log: new RequestLog(options.logFile, options.testMode),
   };

@@ -7,6 +7,12 @@ const SEQUENCES_MAX = 128;
 export class PromptHistory {
   readonly #seen = new Map<string, number>();
   readonly #sequences: (readonly number[])[] = [];
+  readonly #keepsSequences: boolean;
+
+  /** Sequences are kept only where somebody asks for cached tokens. */
+  constructor(options: { keepsSequences: boolean }) {
+    this.#keepsSequences = options.keepsSequences;
+  }
 
   /** Counts the prompt; 1 the first time. Of the prompts beyond 100,000 the oldest are forgotten. */
   occurrence(ids: readonly number[]): number {
@@ -31,6 +37,7 @@ export class PromptHistory {
 
   /** Remembers a sequence that was computed. */
   remember(ids: readonly number[]): void {
+    if (!this.#keepsSequences) return;
     this.#sequences.push(ids);
     if (this.#sequences.length > SEQUENCES_MAX) this.#sequences.shift();
   }

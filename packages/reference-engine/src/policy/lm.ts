@@ -1,3 +1,4 @@
+import { TitoError } from "@tito/format";
 import { logSoftmax, logSoftmaxAt, type Model, type Rng, rngFrom, sampleToken } from "../lm/index.js";
 import type { LogprobsMode } from "../options.js";
 import type { Draw, DrawRequest, Policy, Sampler, Sampling, ScoredToken } from "./policy.js";
@@ -32,7 +33,7 @@ function startSampler(model: Model, options: LmPolicyOptions, request: DrawReque
       sampledIds.push(drawn.id);
       return {
         id: drawn.id,
-        logprob: options.logprobsMode === "raw" ? drawn.logprob : drawn.processedLogprob,
+        logprob: finite(options.logprobsMode === "raw" ? drawn.logprob : drawn.processedLogprob),
         rank: rankOf(logits, drawn.id),
         top: topOf(logits, shownTemperature, topCount),
       };
@@ -60,6 +61,12 @@ function scorePrompt(model: Model, ids: readonly number[], temperature: number, 
     });
   });
   return scored;
+}
+
+/** Weights that went wrong must not look like a sample. */
+function finite(logprob: number): number {
+  if (Number.isFinite(logprob)) return logprob;
+  throw new TitoError("internal", `the model gave a log probability of ${logprob}`);
 }
 
 function rankOf(logits: Float32Array, id: number): number {
