@@ -9,7 +9,8 @@ const INTERNAL_EXIT = 70;
 export function reportFailure(error: unknown, json: boolean): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT;
   if (TitoError.is(error)) {
-    if (json) console.error(JSON.stringify({ error: { code: error.code, message: error.message, hint: error.hint ?? null } }));
+    if (json)
+      console.error(JSON.stringify({ error: { code: error.code, message: error.message, hint: error.hint ?? null } }));
     else console.error(`tito: ${error.message}${error.hint === undefined ? "" : `\n  ${error.hint}`}`);
     return error.exitCode;
   }

@@ -18,7 +18,9 @@ import { packageVersion } from "./version.js";
 export async function runProgram(args: readonly string[]): Promise<number> {
   const outcome = { exitCode: 0 };
   const program = new Command("tito")
-    .description("Records the exact token ids and log probabilities that an agent's policy saw and sampled, and turns them into training samples.")
+    .description(
+      "Records the exact token ids and log probabilities that an agent's policy saw and sampled, and turns them into training samples.",
+    )
     .version(packageVersion())
     .showHelpAfterError("(tito --help lists the commands)")
     .enablePositionalOptions()

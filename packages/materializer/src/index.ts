@@ -11,3 +11,4 @@ export { loadPolicy, type Policy, type PolicyFlags, policyDigest, printPolicy } 
 export { MASK_REASONS, type MaskReason, SPAN_KINDS, SPAN_REASONS, TERMINATIONS, type Termination } from "./reasons.js";
 export { type RolloutRun, rolloutRunJsonSchema, rolloutRunSchema } from "./rollout-run.js";
 export { selectTurns } from "./select.js";
+export { type InspectedSegment, type InspectedTurn, type Inspection, inspectTrajectory } from "./inspect.js";

@@ -1,0 +1,89 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { TitoError } from "@tito/format";
+import type { HarnessEndpoint } from "../harness/adapter.js";
+import { type Register, wholeNumber } from "./command.js";
+
+interface HarnessFlags {
+  endpoint: string;
+  home: string;
+  model: string;
+  contextTokens: number;
+  outputTokens: number;
+  force?: boolean;
+  json?: boolean;
+}
+
+/** `tito harness NAME`: a harness's own config files, environment and command line. */
+export const registerHarness: Register = (program) => {
+  program
+    .command("harness")
+    .summary("write a harness's own config files, print its environment and command line")
+    .description(
+      "Writes the config files with which an unmodified harness speaks to a running sidecar, and prints environment and command line.\nNames: pi, opencode, mini-swe-agent, codex, claude-code.",
+    )
+    .argument("<name>", "which harness")
+    .requiredOption("--endpoint <file>", "the sidecar's endpoint file")
+    .requiredOption("--home <dir>", "home directory of the harness; files are written below it")
+    .option("--model <id>", "model id as the sidecar serves it", "policy")
+    .option(
+      "--context-tokens <n>",
+      "context window that the harness plans with",
+      wholeNumber("--context-tokens", 1),
+      131_072,
+    )
+    .option("--output-tokens <n>", "longest answer", wholeNumber("--output-tokens", 1), 8192)
+    .option("--force", "overwrite files that are different")
+    .option("--json", "print files, environment and command line as one JSON object")
+    .action(async (name: string, flags: HarnessFlags) => {
+      const { findHarness } = await import("../harness/registry.js");
+      const { writeHarness } = await import("../harness/write-files.js");
+      const adapter = findHarness(name);
+      const target = {
+        endpoint: readEndpoint(flags.endpoint),
+        model: flags.model,
+        home: flags.home,
+        contextTokens: flags.contextTokens,
+        outputTokens: flags.outputTokens,
+      };
+      const setup = writeHarness(adapter, target, { force: flags.force ?? false });
+      const files = setup.files.map((file) => join(flags.home, file.path));
+      const argv = setup.argv("PROMPT");
+      if (flags.json === true) {
+        console.log(JSON.stringify({ schema: "tito.harness/v1", name, files, env: setup.env, argv }));
+        return;
+      }
+      for (const file of files) console.log(`wrote ${file}`);
+      for (const [key, value] of Object.entries(setup.env)) console.log(`export ${key}=${quote(value)}`);
+      console.log(argv.map(quote).join(" "));
+    });
+};
+
+function readEndpoint(file: string): HarnessEndpoint {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new TitoError("not_found", `cannot read the endpoint file ${file}`, {
+      cause,
+      hint: "start a sidecar with --endpoint-file",
+    });
+  }
+  const fields =
+    typeof value === "object" && value !== null ? (value as Partial<Record<keyof HarnessEndpoint, unknown>>) : {};
+  const text = (key: keyof HarnessEndpoint): string => {
+    const field = fields[key];
+    if (typeof field !== "string")
+      throw new TitoError("format_invalid", `${file} is not an endpoint file: ${key} is missing`);
+    return field;
+  };
+  return {
+    openai_base_url: text("openai_base_url"),
+    anthropic_base_url: text("anthropic_base_url"),
+    api_key: text("api_key"),
+  };
+}
+
+function quote(text: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

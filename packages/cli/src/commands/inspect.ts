@@ -1,0 +1,118 @@
+import { findTrajectories, TitoError } from "@tito/format";
+import type { Inspection } from "@tito/materializer";
+import { formatCount, renderTable } from "../table.js";
+import type { Register } from "./command.js";
+
+/** `tito inspect`: what a trajectory holds, as a table. */
+export const registerInspect: Register = (program) => {
+  program
+    .command("inspect")
+    .summary("what a trajectory holds: segments, turns, drift, what is missing")
+    .description(
+      "Prints every trajectory below PATH: its segments and why each was opened, its turns, what drifted and what that cost, what is missing.",
+    )
+    .argument("<path...>", "trajectory directories, or directories that hold some")
+    .option("--json", "one JSON object a trajectory, one a line")
+    .action(async (paths: string[], flags: { json?: boolean }) => {
+      const { inspectTrajectory } = await import("@tito/materializer");
+      const found = findTrajectories(paths);
+      if (found.length === 0) {
+        throw new TitoError("not_found", `no trajectory below ${paths.join(", ")}`, {
+          hint: "a trajectory is a directory with a manifest.json or segments/*.seg",
+        });
+      }
+      for (const dir of found) {
+        const inspection = inspectTrajectory(dir);
+        console.log(flags.json === true ? JSON.stringify(inspection) : renderInspection(inspection));
+      }
+    });
+};
+
+function renderInspection(one: Inspection): string {
+  const missing = [
+    ...Object.entries(one.uncaptured).map(([reason, count]) => `${count} without ids (${reason})`),
+    ...(one.dangling_calls > 0 ? [`${one.dangling_calls} dangling`] : []),
+  ];
+  const blocks = [
+    `trajectory ${one.trajectory_id}  ·  ${one.status}${one.reasons.length > 0 ? `: ${one.reasons.join("; ")}` : ""}`,
+    `  ${one.dir}`,
+    `  calls ${one.calls} · turns ${one.turns.length} · segments ${one.segments.length} · boots ${one.boots} · replays ${one.replays}${missing.length > 0 ? ` · ${missing.join(" · ")}` : ""}`,
+    "",
+    renderSegments(one),
+    "",
+    renderTurns(one),
+  ];
+  const causes = Object.entries(one.drift.causes);
+  if (causes.length > 0) blocks.push("", renderDrift(causes));
+  for (const gap of one.gaps) blocks.push(`  gap in ${gap.file}: ${gap.reason}, ${gap.detail}`);
+  return `${blocks.join("\n")}\n`;
+}
+
+function renderSegments(one: Inspection): string {
+  return renderTable(
+    [
+      { title: "segment", align: "right" },
+      { title: "opened by" },
+      { title: "begins with" },
+      { title: "turns", align: "right" },
+      { title: "line ids", align: "right" },
+      { title: "sampled", align: "right" },
+      { title: "state" },
+    ],
+    one.segments.map((segment) => [
+      String(segment.segment),
+      segment.opened_by,
+      segment.parent,
+      String(segment.turns),
+      segment.line_tokens === null ? "?" : formatCount(segment.line_tokens),
+      formatCount(segment.sampled_tokens),
+      segment.state,
+    ]),
+  );
+}
+
+function renderTurns(one: Inspection): string {
+  return renderTable(
+    [
+      { title: "turn", align: "right" },
+      { title: "segment", align: "right" },
+      { title: "lane" },
+      { title: "decision" },
+      { title: "prompt", align: "right" },
+      { title: "kept", align: "right" },
+      { title: "sampled", align: "right" },
+      { title: "finish" },
+      { title: "delivery" },
+      { title: "notes" },
+    ],
+    one.turns.map((turn) => [
+      String(turn.turn),
+      String(turn.segment),
+      turn.lane,
+      turn.decision === "append" ? "append" : `${turn.decision}: ${turn.reason}`,
+      turn.prompt_tokens === null ? "?" : formatCount(turn.prompt_tokens),
+      formatCount(turn.kept_tokens),
+      formatCount(turn.sampled_tokens),
+      turn.finish_reason,
+      turn.delivery,
+      [...(turn.cause === null ? [] : [turn.cause]), ...turn.flags].join(", "),
+    ]),
+  );
+}
+
+function renderDrift(causes: [string, { turns: number; lost_tokens: number; reread_tokens: number }][]): string {
+  return renderTable(
+    [
+      { title: "drift" },
+      { title: "turns", align: "right" },
+      { title: "ids lost", align: "right" },
+      { title: "ids read again", align: "right" },
+    ],
+    causes.map(([cause, cost]) => [
+      cause,
+      String(cost.turns),
+      formatCount(cost.lost_tokens),
+      formatCount(cost.reread_tokens),
+    ]),
+  );
+}
