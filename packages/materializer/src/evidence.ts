@@ -88,5 +88,4 @@ export interface TrajectoryEvidence {
   engine: { kind: string; version: string | null; model: string } | null;
   prompt_modes: string[];
   renderer_contracts: string[];
-  inputs: InputFile[];
 }

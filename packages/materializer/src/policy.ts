@@ -76,7 +76,7 @@ const output = z
     /** Files of a directory output; a group is never spread over two. */
     shards: z.int().min(1).max(4096).default(16),
     /** Rows of a Parquet row group. */
-    row_group_rows: z.int().min(1).max(100_000).default(32),
+    row_group_rows: z.int().min(1).max(4096).default(32),
     /** Hash verifier output and artifacts into `evidence[]`. */
     evidence: z.boolean().default(true),
   })

@@ -1,0 +1,131 @@
+/** Arrow columns from plain values, without a loop over tokens: what both Parquet schemas are made of. */
+import {
+  type Data,
+  type DataType,
+  Field,
+  Float32,
+  Float64,
+  Int8,
+  Int32,
+  List,
+  makeData,
+  Struct,
+  Utf8,
+} from "apache-arrow";
+
+/** A named column of one batch. */
+export interface Column {
+  field: Field;
+  data: Data;
+}
+
+function column(name: string, data: Data, nullable: boolean): Column {
+  return { field: new Field(name, data.type, nullable), data };
+}
+
+export function textColumn(name: string, values: readonly (string | null)[]): Column {
+  return column(name, textData(values), true);
+}
+
+export function intColumn(name: string, values: readonly (number | null)[]): Column {
+  const data = Int32Array.from(values, (value) => value ?? 0);
+  return column(name, makeData({ type: new Int32(), length: values.length, data, ...nulls(values) }), true);
+}
+
+export function doubleColumn(name: string, values: readonly (number | null)[]): Column {
+  const data = Float64Array.from(values, (value) => value ?? 0);
+  return column(name, makeData({ type: new Float64(), length: values.length, data, ...nulls(values) }), true);
+}
+
+type Numbers = Int32Array | Uint8Array | Float32Array | Float64Array;
+
+/** One list of numbers a row. Bytes become int8, so that a loss mask is one byte a token; `wide` makes floats float64. */
+export function numbersColumn(
+  name: string,
+  type: "int32" | "int8" | "float32" | "float64",
+  rows: readonly Numbers[],
+): Column {
+  const total = rows.reduce((sum, row) => sum + row.length, 0);
+  const values = allocate(type, total);
+  let at = 0;
+  for (const row of rows) {
+    values.data.set(row, at);
+    at += row.length;
+  }
+  const child = makeData({ type: values.type, length: total, nullCount: 0, data: values.data } as never) as Data;
+  return column(
+    name,
+    listData(
+      rows.map((row) => row.length),
+      child,
+    ),
+    false,
+  );
+}
+
+function allocate(type: "int32" | "int8" | "float32" | "float64", length: number) {
+  if (type === "int32") return { type: new Int32(), data: new Int32Array(length) };
+  if (type === "int8") return { type: new Int8(), data: new Int8Array(length) };
+  return type === "float32"
+    ? { type: new Float32(), data: new Float32Array(length) }
+    : { type: new Float64(), data: new Float64Array(length) };
+}
+
+export function textListColumn(name: string, rows: readonly (readonly string[])[]): Column {
+  return column(
+    name,
+    listData(
+      rows.map((row) => row.length),
+      textData(rows.flat()),
+    ),
+    false,
+  );
+}
+
+/** One list of records a row; every record has the given fields. */
+export function recordsColumn<T>(
+  name: string,
+  rows: readonly (readonly T[])[],
+  fields: (all: readonly T[]) => Column[],
+): Column {
+  const all = rows.flat();
+  const columns = fields(all);
+  const type = new Struct(columns.map((each) => each.field));
+  const child = makeData({ type, length: all.length, nullCount: 0, children: columns.map((each) => each.data) });
+  return column(
+    name,
+    listData(
+      rows.map((row) => row.length),
+      child,
+    ),
+    false,
+  );
+}
+
+function textData(values: readonly (string | null)[]): Data<Utf8> {
+  const valueOffsets = new Int32Array(values.length + 1);
+  const parts = values.map((value) => Buffer.from(value ?? "", "utf8"));
+  for (const [i, part] of parts.entries()) valueOffsets[i + 1] = valueOffsets[i]! + part.length;
+  return makeData({
+    type: new Utf8(),
+    length: values.length,
+    valueOffsets,
+    data: Buffer.concat(parts),
+    ...nulls(values),
+  });
+}
+
+function listData(lengths: readonly number[], child: Data): Data {
+  const valueOffsets = new Int32Array(lengths.length + 1);
+  for (const [i, length] of lengths.entries()) valueOffsets[i + 1] = valueOffsets[i]! + length;
+  const type = new List(new Field("element", child.type as DataType, false));
+  return makeData({ type, length: lengths.length, nullCount: 0, valueOffsets, child });
+}
+
+function nulls(values: readonly unknown[]): { nullCount: number; nullBitmap?: Uint8Array } {
+  const nullCount = values.filter((value) => value === null).length;
+  if (nullCount === 0) return { nullCount };
+  const nullBitmap = new Uint8Array(Math.ceil(values.length / 8));
+  for (const [i, value] of values.entries()) if (value !== null) nullBitmap[i >> 3]! |= 1 << (i & 7);
+  return { nullCount, nullBitmap };
+}

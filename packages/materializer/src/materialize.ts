@@ -1,0 +1,311 @@
+/** The command's whole way: find, survey, credit, write, manifest. */
+import { existsSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Writable } from "node:stream";
+import { FORMAT_VERSION, TitoError } from "@tito/format";
+import { type ByteTarget, FileTarget, StreamTarget } from "./byte-target.js";
+import { commonParent, findTrials } from "./discover.js";
+import { type RunSource, runsOf, type SideFiles } from "./identity.js";
+import { Jobs } from "./jobs.js";
+import { manifestPath, type OutputFile, type OutputManifest } from "./output-manifest.js";
+import { MATERIALIZER_VERSION, type PlannedFile, type PlannedRun, planFiles, planRuns } from "./plan.js";
+import { loadPolicy, type Policy, policyDigest } from "./policy.js";
+import { digestFile, readIdentity } from "./read.js";
+import { encodesRuns, FORMATS, type Format, openSink } from "./row-sink.js";
+import { closeShards, noteShard, openShards } from "./shards.js";
+import { RowIndex, readRows } from "./side-files.js";
+import type { RunSurvey } from "./survey.js";
+import { tallyRuns } from "./tally.js";
+import type { Task } from "./tasks.js";
+
+export interface Progress {
+  phase: "find" | "versions" | "survey" | "write";
+  done: number;
+  total: number;
+  /** Tokens of the samples that this phase has gone through. */
+  tokens: number;
+}
+
+export interface MaterializeOptions {
+  /** Trial, job or trajectory directories. */
+  paths: readonly string[];
+  /** A file, a directory of shards (an existing directory, or a name that ends with `/`), or `-` for `stdout`. */
+  out: string;
+  /** By the suffix of `out` when not given; `parquet` for a directory, `jsonl` for `-`. */
+  format?: Format | undefined;
+  policy?: Policy | undefined;
+  /** Files about runs: rewards, exclusions, rewards of turns. */
+  rewards?: string | undefined;
+  exclusions?: string | undefined;
+  turnRewards?: string | undefined;
+  /** Worker threads; the output does not depend on it. */
+  jobs?: number | undefined;
+  /** Keep the shards of an earlier run whose plan is unchanged. Directories only. */
+  resume?: boolean | undefined;
+  onProgress?: ((progress: Progress) => void) | undefined;
+  stdout?: Writable | undefined;
+}
+
+/** The manifest, and what is not in it because it differs from call to call. */
+export interface Report {
+  manifest: OutputManifest;
+  /** Null when the output is a stream. */
+  manifest_path: string | null;
+  /** Shards that an earlier run left as they have to be. */
+  kept: number;
+  runs: RunLine[];
+}
+
+/** A run in the report's table. */
+export type RunLine = Pick<
+  PlannedRun["head"],
+  "run_id" | "trial_id" | "group_id" | "reward" | "termination" | "excluded" | "turns" | "coverage" | "weight"
+> & { samples: number; advantage: number | null };
+
+interface Job {
+  options: MaterializeOptions;
+  policy: Policy;
+  place: Place;
+  jobs: Jobs;
+}
+
+interface Place {
+  format: Format;
+  directory: boolean;
+  /** Absolute, null for standard output. */
+  path: string | null;
+}
+
+/**
+ * Materializes trials into samples.
+ * Errors: `not_found` without any trial, `usage` for flags and side files, `cannot_write`, `already_exists` for a directory that is not ours.
+ * After an error nothing of a single output is visible, and finished shards stay for `resume`.
+ */
+export async function materialize(options: MaterializeOptions): Promise<Report> {
+  const policy = options.policy ?? loadPolicy(null);
+  const place = placeOf(options);
+  const { sources, files, warnings, trials } = findRuns(options);
+  const jobs = new Jobs(Math.max(1, Math.min(options.jobs ?? 1, sources.length, 64)));
+  try {
+    const job: Job = { options, policy, place, jobs };
+    const root = commonParent(sources.map((source) => source.trial_dir));
+    const newestVersion = await newestOf(job, sources);
+    const surveys = await surveyAll(job, sources, { root, newestVersion });
+    const wide = surveys.some((survey) => survey.wide);
+    const runs = planRuns(sources, surveys, policy);
+    const planned = planFiles(runs, { ...place, policy, wide, newestVersion });
+    const earlier = place.directory ? openShards(place.path!, options.resume === true) : [];
+    const { outputs, kept } = await writeFiles(job, planned, { earlier, wide, newestVersion });
+    const tally = tallyRuns(
+      surveys.map((survey, i) => ({ ...survey, head: runs[i]!.head })),
+      trials,
+    );
+    const manifest: OutputManifest = {
+      schema: "tito.materialized/v1",
+      format: place.format,
+      packed: policy.pack.max_tokens !== null,
+      wide_logprobs: wide,
+      newest_version: newestVersion,
+      versions: { materializer: MATERIALIZER_VERSION, format: FORMAT_VERSION },
+      policy_sha256: policyDigest(policy),
+      policy,
+      ...tally,
+      warnings: [...warnings, ...warningsOf(runs, files)],
+      outputs,
+      inputs: [...surveys.flatMap((survey) => survey.inputs), ...sideInputs(options)],
+    };
+    const manifest_path = await finishOutput(place, manifest);
+    return { manifest, manifest_path, kept, runs: runs.map((run, i) => runLine(run, surveys[i]!)) };
+  } finally {
+    await jobs.close();
+  }
+}
+
+function placeOf(options: MaterializeOptions): Place {
+  const { out } = options;
+  const bySuffix = FORMATS.find((format) => out.endsWith(`.${format}`));
+  const directory =
+    out !== "-" && (out.endsWith("/") || (statSync(out, { throwIfNoEntry: false })?.isDirectory() ?? false));
+  const format = options.format ?? (out === "-" ? "jsonl" : directory ? "parquet" : bySuffix);
+  if (format === undefined)
+    throw new TitoError("usage", `--out ${out}: no format`, {
+      hint: "end the name with .jsonl, .parquet or .msgpack, or give --format",
+    });
+  if (options.resume && !directory)
+    throw new TitoError("usage", "--resume needs a directory of shards", { hint: "end --out with /" });
+  if (out === "-") {
+    if (format === "parquet") throw new TitoError("usage", "Parquet cannot be streamed to standard output");
+    if (!options.stdout) throw new TitoError("usage", "--out - needs a standard output");
+    return { format, directory: false, path: null };
+  }
+  const path = resolve(out);
+  if (!existsSync(dirname(path)))
+    throw new TitoError("cannot_write", `${dirname(path)} does not exist`, { hint: "create it first" });
+  return { format, directory, path };
+}
+
+function findRuns(options: MaterializeOptions) {
+  options.onProgress?.({ phase: "find", done: 0, total: 0, tokens: 0 });
+  const trials = findTrials(options.paths);
+  if (trials.length === 0) {
+    throw new TitoError("not_found", `no trial and no trajectory below ${options.paths.join(", ")}`, {
+      hint: "a trajectory is a directory with segments/*.seg; a trial has a result.json or a reward.json",
+    });
+  }
+  const index = (file: string | undefined) => (file === undefined ? null : new RowIndex(readRows(file), file));
+  const files: SideFiles = {
+    rewards: index(options.rewards),
+    exclusions: index(options.exclusions),
+    turnRewards: index(options.turnRewards),
+  };
+  const sources = runsOf(trials, (dir) => ({ dir, ...readIdentity(dir) }), files);
+  return { sources, files, trials: trials.length, warnings: [] as string[] };
+}
+
+async function newestOf(job: Job, sources: readonly RunSource[]): Promise<number | null> {
+  const { policy } = job;
+  if (policy.select.max_version_age === null) return null;
+  if (policy.select.current_version !== null) return policy.select.current_version;
+  let newest: number | null = null;
+  let done = 0;
+  for await (const version of job.jobs.run<"newest">(sources.map((source) => ({ kind: "newest", source, policy })))) {
+    if (version !== null) newest = Math.max(version, newest ?? version);
+    done += 1;
+    job.options.onProgress?.({ phase: "versions", done, total: sources.length, tokens: 0 });
+  }
+  return newest;
+}
+
+async function surveyAll(
+  job: Job,
+  sources: readonly RunSource[],
+  given: { root: string; newestVersion: number | null },
+): Promise<RunSurvey[]> {
+  const surveys: RunSurvey[] = [];
+  let tokens = 0;
+  const tasks = sources.map(
+    (source): Extract<Task, { kind: "survey" }> => ({ kind: "survey", source, policy: job.policy, ...given }),
+  );
+  for await (const survey of job.jobs.run<"survey">(tasks)) {
+    surveys.push(survey);
+    for (const sample of survey.samples) tokens += sample.tokens;
+    job.options.onProgress?.({ phase: "survey", done: surveys.length, total: sources.length, tokens });
+  }
+  return surveys;
+}
+
+interface WriteContext {
+  earlier: readonly OutputFile[];
+  wide: boolean;
+  newestVersion: number | null;
+}
+
+async function writeFiles(job: Job, planned: readonly PlannedFile[], context: WriteContext) {
+  const outputs: OutputFile[] = [];
+  let kept = 0;
+  const progress = { done: 0, total: planned.reduce((sum, file) => sum + file.runs.length, 0), tokens: 0 };
+  for (const file of planned) {
+    const same = keptFile(job.place, file, context.earlier);
+    if (same) kept += 1;
+    const output = same ?? (await writeFile(job, file, context, progress));
+    outputs.push(output);
+    if (job.place.directory) noteShard(job.place.path!, output);
+    if (same) progress.done += file.runs.length;
+  }
+  return { outputs, kept };
+}
+
+/** The earlier output of an unchanged plan, when its bytes are still the same. */
+function keptFile(place: Place, file: PlannedFile, earlier: readonly OutputFile[]): OutputFile | null {
+  const before = earlier.find((each) => each.path === file.name && each.plan_sha256 === file.plan_sha256);
+  if (!before || !existsSync(join(place.path!, file.name))) return null;
+  const now = digestFile(join(place.path!, file.name), place.path!);
+  return now.sha256 === before.sha256 ? before : null;
+}
+
+async function writeFile(
+  job: Job,
+  file: PlannedFile,
+  context: WriteContext,
+  progress: Omit<Progress, "phase">,
+): Promise<OutputFile> {
+  const { place, policy, options } = job;
+  const { wide, newestVersion } = context;
+  const sink = openSink(targetOf(place, file, options), { format: place.format, policy, wide });
+  const encode = encodesRuns(place.format, policy) ? place.format : null;
+  const tasks = file.runs.map(
+    ({ source, head, credit }): Extract<Task, { kind: "make" }> => ({
+      kind: "make",
+      source,
+      head,
+      credit,
+      policy,
+      newestVersion,
+      wide,
+      encode,
+    }),
+  );
+  try {
+    for await (const run of job.jobs.run<"make">(tasks)) {
+      await sink.write(run);
+      progress.done += 1;
+      options.onProgress?.({ phase: "write", ...progress });
+    }
+    const { rows, bytes, sha256 } = await sink.finish();
+    const groups = new Set(file.runs.map((run) => run.head.group_id)).size;
+    const path = place.directory ? file.name : (place.path?.split("/").at(-1) ?? "-");
+    return { path, bytes, sha256, runs: file.runs.length, rows, plan_sha256: file.plan_sha256, groups };
+  } catch (error) {
+    sink.abort();
+    throw error;
+  }
+}
+
+function targetOf(place: Place, file: PlannedFile, options: MaterializeOptions): ByteTarget {
+  if (place.path === null) return new StreamTarget(options.stdout!);
+  return new FileTarget(place.directory ? join(place.path, file.name) : place.path);
+}
+
+/** The manifest comes last: an output without one is not finished. */
+async function finishOutput(place: Place, manifest: OutputManifest): Promise<string | null> {
+  if (place.path === null) return null;
+  const path = manifestPath(place.path, place.directory);
+  const target = new FileTarget(path);
+  await target.write(Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`));
+  await target.finish();
+  if (place.directory) closeShards(place.path, manifest.outputs);
+  return path;
+}
+
+function sideInputs(options: MaterializeOptions) {
+  const files = [options.rewards, options.exclusions, options.turnRewards].filter((file) => file !== undefined);
+  return files.map((file) => digestFile(file, dirname(resolve(file))));
+}
+
+function warningsOf(runs: readonly PlannedRun[], files: SideFiles): string[] {
+  const warnings = runs.flatMap(({ head }) => head.conflicts.map((conflict) => `run ${head.run_id}: ${conflict}`));
+  for (const index of [files.rewards, files.exclusions, files.turnRewards]) {
+    const unmatched = index?.unmatched() ?? [];
+    if (unmatched.length > 0)
+      warnings.push(`${index!.file}: ${unmatched.length} rows name no run, first ${unmatched[0]}`);
+  }
+  return warnings;
+}
+
+function runLine(run: PlannedRun, survey: RunSurvey): RunLine {
+  const { run_id, trial_id, group_id, reward, termination, excluded, turns, coverage, weight } = run.head;
+  const advantage = run.credit.per_turn ? null : (run.credit.advantages?.[0] ?? null);
+  return {
+    run_id,
+    trial_id,
+    group_id,
+    reward,
+    termination,
+    excluded,
+    turns,
+    coverage,
+    weight,
+    samples: survey.samples.length,
+    advantage,
+  };
+}

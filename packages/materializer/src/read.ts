@@ -1,0 +1,222 @@
+/** Stage "read": a trajectory directory → evidence. I/O edge; nothing is repaired, what cannot be trusted is marked. */
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { basename, join, relative, sep } from "node:path";
+import {
+  danglingCalls,
+  type LoggedTurn,
+  readManifest,
+  readRecords,
+  readTrajectory,
+  type TrajectoryLog,
+  turnsInCommitOrder,
+} from "@tito/format";
+import { markDamage } from "./damage.js";
+import { compareText } from "./discover.js";
+import type {
+  Delivery,
+  EvidenceSegment,
+  EvidenceTurn,
+  InputFile,
+  RecordedIdentity,
+  TrajectoryEvidence,
+} from "./evidence.js";
+
+/** Ids that a trajectory carries, from its manifest or its first journal header. Cheap: no turn is read. */
+export function readIdentity(dir: string): { trajectory_id: string; identity: RecordedIdentity } {
+  const manifest = readManifest(dir);
+  const header = manifest ?? firstHeader(dir);
+  if (header === null) return { trajectory_id: basename(dir), identity: NO_IDENTITY };
+  const { trajectory_id, run_id, group_id, trial_id, attempt, metadata } = header;
+  return {
+    trajectory_id,
+    identity: { run_id, group_id, trial_id, attempt, metadata: new Map(Object.entries(metadata)) },
+  };
+}
+
+const NO_IDENTITY: RecordedIdentity = { run_id: null, group_id: null, trial_id: null, attempt: 1, metadata: new Map() };
+
+function firstHeader(dir: string) {
+  for (const name of segNames(dir)) {
+    for (const item of readRecords(join(dir, name), name, { mode: "tail" })) {
+      if (item.kind === "record" && item.named.name === "journal_header") return item.named.record;
+      break;
+    }
+  }
+  return null;
+}
+
+/** Reads a trajectory, damaged or not. `name` is how it is called in an output. */
+export function readEvidence(dir: string, name: string): TrajectoryEvidence {
+  const log = readTrajectory(dir, { mode: "salvage" });
+  const { trajectory_id, identity } = readIdentity(dir);
+  const joined = joinedSegments(log);
+  const deliveries = deliveriesOf(log);
+  const turns = turnsInCommitOrder(log).map((logged, turn) =>
+    evidenceTurn(logged, {
+      turn,
+      segment: joined.get(logged.segment)!,
+      delivery: deliveries.get(logged.record.call_id),
+    }),
+  );
+  const segments = segmentsOf(log, joined, turns);
+  markDamage(segments);
+  return {
+    trajectory_id,
+    path: name,
+    identity,
+    segments,
+    turns,
+    incomplete: incompleteness(log, dir),
+    uncaptured: countBy(log.uncaptured.map((record) => record.reason)),
+    last_uncaptured: lastUncaptured(log, turns),
+    dangling_calls: danglingCalls(log).length,
+    sealed: log.complete && log.manifest !== null,
+    engine: turns.length > 0 ? engineOf(log) : null,
+    prompt_modes: distinct(log, (logged) => logged.record.prompt_mode),
+    renderer_contracts: distinct(log, (logged) => logged.record.renderer_contract),
+  };
+}
+
+/** Segment number → number of the segment that it continues, transitively; itself for all others. */
+function joinedSegments(log: TrajectoryLog): Map<number, number> {
+  const joined = new Map<number, number>();
+  for (const { segment, header } of log.segments) {
+    const before = header.continues?.segment;
+    joined.set(segment, before === undefined || before === segment ? segment : (joined.get(before) ?? before));
+  }
+  return joined;
+}
+
+function segmentsOf(log: TrajectoryLog, joined: Map<number, number>, turns: EvidenceTurn[]): EvidenceSegment[] {
+  const segments = new Map<number, EvidenceSegment>();
+  for (const { segment, header } of log.segments) {
+    const number = joined.get(segment)!;
+    if (segments.has(number)) continue;
+    const shared = header.continues === null ? header.parent : null;
+    const parent = shared === null ? null : { ...shared, segment: joined.get(shared.segment) ?? shared.segment };
+    segments.set(number, { segment: number, parent, turns: [] });
+  }
+  for (const turn of turns) segments.get(turn.segment)!.turns.push(turn);
+  return [...segments.values()].filter((segment) => segment.turns.length > 0).sort((a, b) => a.segment - b.segment);
+}
+
+function evidenceTurn(
+  logged: LoggedTurn,
+  known: { turn: number; segment: number; delivery: Delivery | undefined },
+): EvidenceTurn {
+  const { record, place, commit } = logged;
+  return {
+    turn: known.turn,
+    call_id: record.call_id,
+    commit,
+    segment: known.segment,
+    file: place.file,
+    offset: place.offset,
+    bytes: place.bytes - place.offset,
+    lane: record.lane,
+    finish_reason: record.finish_reason,
+    defects: record.defects,
+    damage: null,
+    delivery: known.delivery ?? "unknown",
+    malformed: record.malformed,
+    sampling: record.sampling,
+    logprob_mode: record.logprob_mode,
+    weight_versions: record.weight_versions,
+    decision: record.decision,
+    prompt_keep: record.prompt_keep,
+    prompt_suffix: record.prompt_suffix,
+    prompt_sha256: record.prompt_sha256,
+    seam_tokens: record.junction?.seam_ids.length ?? 0,
+    sampled_ids: record.sampled_ids,
+    logprobs: record.logprobs,
+    message: record.message,
+    usage: record.usage,
+    finished_ms: record.times.finished_ms,
+  };
+}
+
+/** Best outcome of a call over all times it was served, replays included. */
+function deliveriesOf(log: TrajectoryLog): Map<string, Delivery> {
+  const original = new Map(log.replays.map((replay) => [replay.replay_call_id, replay.call_id]));
+  const best = new Map<string, Delivery>();
+  for (const [served, records] of log.deliveries) {
+    const call = original.get(served) ?? served;
+    if (best.get(call) === "delivered") continue;
+    best.set(call, records.some((record) => record.outcome === "delivered") ? "delivered" : "failed");
+  }
+  return best;
+}
+
+/**
+ * What is known to be missing. A torn tail is not: a killed writer leaves it, and the harness never saw that answer complete
+ * (if it did, a commit names the turn and the reader reports it as missing).
+ */
+function incompleteness(log: TrajectoryLog, dir: string): string[] {
+  const gaps = log.gaps
+    .filter((gap) => gap.reason !== "torn_tail")
+    .map((gap) => `${gap.reason} in ${gap.file}: ${gap.detail}`);
+  const lost = log.uncaptured
+    .filter((record) => record.lost_tokens)
+    .map((record) => `call without ids: ${record.reason}`);
+  const missing = (log.manifest?.files ?? []).flatMap((file) => {
+    const bytes = statSync(join(dir, file.path), { throwIfNoEntry: false })?.size;
+    if (bytes === undefined) return [`${file.path} is in the manifest and not there`];
+    return bytes < file.bytes ? [`${file.path} has ${bytes} bytes, the manifest says ${file.bytes}`] : [];
+  });
+  return [...gaps, ...lost, ...missing];
+}
+
+function lastUncaptured(log: TrajectoryLog, turns: readonly EvidenceTurn[]): string | null {
+  const last = log.uncaptured.reduce<(typeof log.uncaptured)[number] | null>(
+    (newest, record) => (newest === null || record.at_ms >= newest.at_ms ? record : newest),
+    null,
+  );
+  const lastTurnMs = turns.reduce((ms, turn) => Math.max(ms, turn.finished_ms), 0);
+  return last !== null && last.at_ms >= lastTurnMs ? last.reason : null;
+}
+
+function engineOf(log: TrajectoryLog): TrajectoryEvidence["engine"] {
+  return turnsInCommitOrder(log).at(-1)!.record.engine;
+}
+
+function distinct(log: TrajectoryLog, of: (turn: LoggedTurn) => string): string[] {
+  return [...new Set(turnsInCommitOrder(log).map(of))];
+}
+
+function countBy(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+/** Every file of a trajectory with its digest; paths relative to `root`. */
+export function inputFiles(dir: string, root: string): InputFile[] {
+  const segments = segNames(join(dir, "segments")).map((name) => join("segments", name));
+  const names = ["manifest.json", "COMPLETE", ...segNames(dir), ...segments];
+  return names.filter((name) => existsSync(join(dir, name))).map((name) => digestFile(join(dir, name), root));
+}
+
+/** Names of journals or segment files, sorted; the first journal comes before those of later boots. */
+function segNames(dir: string): string[] {
+  if (!existsSync(dir)) return [];
+  const names = readdirSync(dir).filter((name) => name.endsWith(".seg"));
+  return names.sort((a, b) => a.length - b.length || compareText(a, b));
+}
+
+/** Size and SHA-256 of a file, read in pieces. */
+export function digestFile(path: string, root: string): InputFile {
+  const hash = createHash("sha256");
+  const buffer = Buffer.allocUnsafe(1 << 20);
+  const fd = openSync(path, "r");
+  let bytes = 0;
+  try {
+    for (let read = readSync(fd, buffer); read > 0; read = readSync(fd, buffer)) {
+      hash.update(buffer.subarray(0, read));
+      bytes += read;
+    }
+  } finally {
+    closeSync(fd);
+  }
+  return { path: relative(root, path).split(sep).join("/"), bytes, sha256: hash.digest("hex") };
+}

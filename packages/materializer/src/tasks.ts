@@ -1,0 +1,56 @@
+/** What a worker can be asked to do: one pass over one run. The same code runs in the main thread when there are no workers. */
+import type { RunSource } from "./identity.js";
+import { makeRun, type RunCredit } from "./make.js";
+import type { Policy } from "./policy.js";
+import type { RunHead } from "./rollout-run.js";
+import { encodeRun, type Format, type SinkInput } from "./row-sink.js";
+import { newestVersionOf, type RunSurvey, surveyRun } from "./survey.js";
+
+export type Task =
+  | { kind: "newest"; source: RunSource; policy: Policy }
+  | { kind: "survey"; source: RunSource; policy: Policy; newestVersion: number | null; root: string }
+  | {
+      kind: "make";
+      source: RunSource;
+      policy: Policy;
+      newestVersion: number | null;
+      wide: boolean;
+      head: RunHead;
+      credit: RunCredit;
+      /** Set: the worker encodes the run. */
+      encode: Format | null;
+    };
+
+export interface TaskResults {
+  newest: number | null;
+  survey: RunSurvey;
+  make: SinkInput;
+}
+
+export function runTask<K extends Task["kind"]>(task: Extract<Task, { kind: K }>): TaskResults[K];
+export function runTask(task: Task): TaskResults[Task["kind"]] {
+  switch (task.kind) {
+    case "newest":
+      return newestVersionOf(task.source, task.policy);
+    case "survey":
+      return surveyRun(task.source, task);
+    case "make": {
+      const made = makeRun(task.source, task.head, task.credit, task);
+      return task.encode === null ? made : encodeRun(made, task.encode);
+    }
+  }
+}
+
+/** Buffers of a result that can move to another thread without a copy. */
+export function transferable(result: TaskResults[Task["kind"]]): ArrayBuffer[] {
+  const buffers = new Set<ArrayBufferLike>();
+  if (typeof result !== "object" || result === null) return [];
+  if ("encoded" in result) for (const bytes of result.encoded) buffers.add(bytes.buffer);
+  else if ("head" in result && "samples" in result) {
+    for (const sample of result.samples) {
+      if (!("sample_index" in sample)) continue;
+      for (const array of [sample.tokens, sample.loss_mask, sample.logprobs]) buffers.add(array.buffer);
+    }
+  }
+  return [...buffers].filter((buffer): buffer is ArrayBuffer => buffer instanceof ArrayBuffer);
+}

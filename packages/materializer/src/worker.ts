@@ -1,0 +1,21 @@
+/** The body of a worker thread: a task in, a result or an error out. */
+import { parentPort } from "node:worker_threads";
+import { TitoError } from "@tito/format";
+import type { Answer } from "./jobs.js";
+import { runTask, type Task, transferable } from "./tasks.js";
+
+parentPort?.on("message", ({ id, task }: { id: number; task: Task }) => {
+  try {
+    const result = runTask(task);
+    parentPort?.postMessage({ id, result } satisfies Answer, transferable(result));
+  } catch (error) {
+    const failure = TitoError.is(error)
+      ? { code: error.code, message: error.message, hint: error.hint }
+      : {
+          code: "internal" as const,
+          message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+          hint: undefined,
+        };
+    parentPort?.postMessage({ id, failure } satisfies Answer);
+  }
+});
