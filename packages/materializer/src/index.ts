@@ -7,6 +7,7 @@ export { type BuiltTrajectory, buildSamples, type Outside, type PlannedSample, t
 export { addCoverage, assertCoverage, type Coverage, coverageOf } from "./coverage.js";
 export { assignCredit, type Credit, type CreditMember, type CreditRule, sampleWeight } from "./credit.js";
 export type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./evidence.js";
+export { type InspectedSegment, type InspectedTurn, type Inspection, inspectTrajectory } from "./inspect.js";
 export { type MaterializeOptions, materialize, type Progress, type Report, type RunLine } from "./materialize.js";
 export { type OutputManifest, outputManifestSchema } from "./output-manifest.js";
 export { loadPolicy, type Policy, type PolicyFlags, policyDigest, printPolicy } from "./policy.js";
