@@ -4,6 +4,11 @@ import type { HarnessAdapter } from "./adapter.js";
 
 const CONFIG_DIR = ".claude";
 
+/** The smallest window that it believes. Below, compaction is moved forward within that window instead. */
+const WINDOW_TOKENS_MIN = 100_000;
+/** Share of the real window at which it compacts when the window is smaller than that; the rest is for the answer. */
+const COMPACT_AT_PERCENT = 80;
+
 export const claudeCode: HarnessAdapter = {
   name: "claude-code",
   dialect: "messages",
@@ -26,7 +31,7 @@ export const claudeCode: HarnessAdapter = {
       ANTHROPIC_DEFAULT_SONNET_MODEL: model,
       ANTHROPIC_DEFAULT_OPUS_MODEL: model,
       CLAUDE_CODE_SUBAGENT_MODEL: model,
-      CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(contextTokens),
+      ...compactionEnv(contextTokens),
       CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(outputTokens),
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       CLAUDE_CONFIG_DIR: join(home, CONFIG_DIR),
@@ -46,6 +51,7 @@ export const claudeCode: HarnessAdapter = {
     ],
   }),
   quirks: [
+    "Believes no window below 100000 tokens; for a smaller one its compaction threshold is lowered instead.",
     "Moves its cache_control mark and flips messages between string and block form; neither reaches the prompt.",
     "Sends a system message inside the list, after the first user message.",
     "Sends results of parallel calls in the order in which they finished.",
@@ -54,3 +60,11 @@ export const claudeCode: HarnessAdapter = {
     "Keeps some tools deferred: they join the prompt where a tool result refers to them.",
   ],
 };
+
+function compactionEnv(contextTokens: number): Record<string, string> {
+  const window = Math.max(contextTokens, WINDOW_TOKENS_MIN);
+  const env = { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(window) };
+  if (window === contextTokens) return env;
+  const percent = Math.max(1, Math.floor((COMPACT_AT_PERCENT * contextTokens) / window));
+  return { ...env, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: String(percent) };
+}

@@ -101,6 +101,16 @@ describe("what each is told", () => {
     for (const [, value] of models) expect(value).toBe(target.model);
   });
 
+  test("Claude Code: a window below what it believes lowers the compaction threshold", () => {
+    const envOf = (contextTokens: number) => findHarness("claude-code").configure({ ...target, contextTokens }).env;
+    expect(envOf(200_000)).toMatchObject({ CLAUDE_CODE_AUTO_COMPACT_WINDOW: "200000" });
+    expect(envOf(200_000)).not.toHaveProperty("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE");
+    expect(envOf(32_000)).toMatchObject({
+      CLAUDE_CODE_AUTO_COMPACT_WINDOW: "100000",
+      CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: "25",
+    });
+  });
+
   test("resume is the harness's own", () => {
     expect(findHarness("pi").configure(target).argv("p", { resume: true })).toContain("-c");
     expect(findHarness("codex").configure(target).argv("p", { resume: true }).slice(0, 4)).toEqual([
