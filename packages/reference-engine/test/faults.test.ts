@@ -170,6 +170,16 @@ describe("faults on request", () => {
     expect(body.usage.completion_tokens).toBe(body.choices[0].token_ids.length - 2);
   });
 
+  it("coalesce: several tokens a chunk, none lost", async () => {
+    const engine = await faulty({ kind: "coalesce", tokens: 3 });
+    const events = eventsOf((await stream(engine)).text).slice(1, -2);
+    const whole = (await ask(engine)).body.choices[0];
+    expect(events.map((event) => event.choices[0].token_ids?.length)).toContain(3);
+    expect(events.flatMap((event) => event.choices[0].token_ids ?? [])).toEqual(whole.token_ids);
+    expect(events.flatMap((event) => event.choices[0].logprobs?.content ?? [])).toHaveLength(whole.token_ids.length);
+    expect(events.map((event) => event.choices[0].delta.content ?? "").join("")).toBe(whole.message.content);
+  });
+
   it("bad_json and error_event", async () => {
     const engine = await faulty({ kind: "bad_json", afterTokens: 2 }, { times: 2 });
     const broken = (await stream(engine)).text.split("\n\n").filter((event) => event !== "");

@@ -38,6 +38,7 @@ export const faultSchema = z.discriminatedUnion("kind", [
     afterTokens: tokens.default(0),
     message: z.string().default("EngineCore encountered an issue."),
   }),
+  z.strictObject({ kind: z.literal("coalesce"), tokens: z.number().int().min(2).max(1000) }),
   z.strictObject({ kind: z.literal("empty_200") }),
   z.strictObject({ kind: z.literal("html_200") }),
   z.strictObject({ kind: z.literal("hang_before_headers") }),
@@ -47,7 +48,7 @@ export const faultSchema = z.discriminatedUnion("kind", [
 export type Fault = z.infer<typeof faultSchema>;
 
 /** Which requests a queued fault is for. All conditions given must hold. */
-export const faultTargetSchema = z.strictObject({
+const faultTargetSchema = z.strictObject({
   /** Request path, exactly. Default: any path that generates. */
   path: z.string().optional(),
   /** The nth request (from 1) that the other conditions hold for, counted from when the fault was queued. */

@@ -29,9 +29,9 @@ export interface ChoiceLoop {
   record: ChoiceRecord;
 }
 
-/** One sampled token (null when a script ended without one), the text that became certain with it, and the end if it is the last. */
+/** The tokens sampled in one step (one, none when a script ended, several when coalesced), the text that became certain with it, and the end if it is the last. */
 export interface Step {
-  draw: Draw | null;
+  draws: Draw[];
   pieces: AnswerPiece[];
   finish: Finish | null;
 }
@@ -56,13 +56,13 @@ export async function* sampleChoice(loop: ChoiceLoop): AsyncGenerator<Step, void
     keep(loop, draw);
     const { pieces, finish } = text.push(draw.id, finishAt(loop.stop, draw.id, loop.record.ids.length));
     if (finish === null) {
-      yield { draw, pieces, finish };
+      yield { draws: [draw], pieces, finish };
       continue;
     }
     const cutShort = await loop.hooks.atEnd(loop.signal);
     if (loop.signal.aborted) return;
     loop.record.finish = cutShort ? { reason: "abort", stopReason: null } : finish;
-    return yield { draw, pieces, finish: loop.record.finish };
+    return yield { draws: [draw], pieces, finish: loop.record.finish };
   }
 }
 
@@ -81,7 +81,7 @@ function keep(loop: ChoiceLoop, draw: Draw): void {
 
 function endStep(loop: ChoiceLoop, text: AnswerText, finish: Finish): Step {
   loop.record.finish = finish;
-  return { draw: null, pieces: text.flush(), finish };
+  return { draws: [], pieces: text.flush(), finish };
 }
 
 /** The text side of a choice: characters, hidden tokens and stop strings. */

@@ -59,7 +59,7 @@ function endsInOpenThought(ids: readonly number[], vocabulary: Vocabulary): bool
 }
 
 function take(message: ChoiceMessage, step: Step): MessageDelta[] {
-  if (step.draw !== null) message.draws.push(step.draw);
+  message.draws.push(...step.draws);
   message.finish = step.finish;
   const deltas = step.pieces.flatMap((piece) => message.parser.push(piece));
   if (step.finish !== null) deltas.push(...message.parser.end());
@@ -101,7 +101,7 @@ interface StreamedStep {
 
 /** The chunks of one step: ids and log probabilities go with the first, the finish with the last. A step without text still reports its id. */
 function streamChunks(context: FormatContext, { choice, message, step, deltas, before }: StreamedStep): object[] {
-  const draws = step.draw === null ? [] : [step.draw];
+  const { draws } = step;
   const shapes = deltas.flatMap(deltaShapes);
   if (shapes.length === 0 && (step.finish !== null || (draws.length > 0 && context.tokens.hasEvidence)))
     shapes.push({});

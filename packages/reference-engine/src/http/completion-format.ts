@@ -37,7 +37,7 @@ export function createCompletionFormat(context: FormatContext): ReplyFormat {
 function streamChunks(context: FormatContext, choice: Choice, so: ChoiceText, step: Step): object[] {
   const before = so.draws.length;
   const offset = so.text.length;
-  const draws = step.draw === null ? [] : [step.draw];
+  const { draws } = step;
   const fresh = step.pieces.map(({ text }) => text).join("");
   so.draws.push(...draws);
   so.text += fresh;

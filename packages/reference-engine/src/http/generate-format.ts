@@ -12,7 +12,7 @@ export function createGenerateFormat(context: FormatContext, options: GenerateFo
   return {
     head: () => [],
     step(choice, step) {
-      const draws = step.draw === null ? [] : [step.draw];
+      const { draws } = step;
       const before = drawsOf(choice).length;
       drawsOf(choice).push(...draws);
       return [

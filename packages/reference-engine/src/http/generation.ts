@@ -1,6 +1,7 @@
 import type { Engine } from "../engine.js";
 import { createHooks } from "../faults/hooks.js";
 import type { Fault } from "../faults/schema.js";
+import { coalesce } from "../generate/coalesce.js";
 import { type Step, sampleChoice } from "../generate/loop.js";
 import type { Choice, GenerationCall, ReplyFormat, Usage } from "./call.js";
 import { outputTooLong, promptTooLong, toApiError, unknownModel } from "./errors.js";
@@ -148,7 +149,8 @@ async function* loggedSteps(run: Run, choice: Choice): AsyncGenerator<Step, void
       delayMs: run.engine.options.tokenDelayMs,
       record: choice.record,
     });
-    for await (const step of loop) {
+    const steps = run.fault?.kind === "coalesce" ? coalesce(loop, run.fault.tokens) : loop;
+    for await (const step of steps) {
       if (step.finish !== null) log();
       yield step;
     }

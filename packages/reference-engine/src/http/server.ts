@@ -17,7 +17,7 @@ import { detokenizeIds, tokenizeText } from "./tokenize.js";
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 
 /** What vLLM version the wire shapes are those of, and whose they really are. */
-export const VERSION = "0.30.0+tito";
+const VERSION = "0.30.0+tito";
 
 type App = Hono<{ Bindings: HttpBindings }>;
 type EngineContext = Context<{ Bindings: HttpBindings }>;
