@@ -76,6 +76,21 @@ describe("faults on request", () => {
     expect(await response.text()).toContain("<html>");
   });
 
+  it("befall routes that sample nothing when they are named", async () => {
+    const engine = await faulty({ kind: "status", status: 503 }, { on: { path: "/v1/models" } });
+    expect((await get(`${engine.url}/health`)).status).toBe(200);
+    expect((await get(`${engine.url}/v1/models`)).status).toBe(503);
+    expect((await get(`${engine.url}/v1/models`)).status).toBe(200);
+  });
+
+  it("with several choices, an error event is the last thing before [DONE]", async () => {
+    const engine = await faulty({ kind: "error_event", afterTokens: 2 });
+    const events = await streamed(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, n: 3 });
+    expect(events.findIndex((event) => "error" in Object(event))).toBe(events.length - 2);
+    expect(events.at(-1)).toBe("[DONE]");
+    expect((await ask(engine)).status).toBe(200);
+  });
+
   it("slow_tokens: nothing is lost", async () => {
     const engine = await faulty({ kind: "slow_tokens", delayMs: 1 });
     expect((await ask(engine)).body.choices[0].message.content).toBe("one two three four five");

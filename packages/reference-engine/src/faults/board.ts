@@ -27,10 +27,13 @@ export class FaultBoard {
     this.#queue = [];
   }
 
-  /** The fault for this request, taken off the queue; null for none. At most one befalls a request. */
-  take(path: string, body: string): Fault | null {
+  /**
+   * The fault for this request, taken off the queue; null for none. At most one befalls a request.
+   * `onlyNamed`: a route that samples nothing gets only the faults that name its path.
+   */
+  take(path: string, body: string, { onlyNamed }: { onlyNamed: boolean }): Fault | null {
     for (const entry of this.#queue) {
-      if (entry.on.path !== undefined && entry.on.path !== path) continue;
+      if (entry.on.path === undefined ? onlyNamed : entry.on.path !== path) continue;
       if (entry.on.match !== undefined && !body.includes(entry.on.match)) continue;
       entry.seen++;
       if (entry.on.nth !== undefined && entry.seen < entry.on.nth) continue;

@@ -39,7 +39,7 @@ export async function answer(engine: Engine, exchange: Exchange): Promise<void> 
   const { reply } = exchange;
   engine.board.count("running", 1);
   try {
-    const queued = engine.board.take(exchange.path, exchange.bodyText);
+    const queued = engine.board.take(exchange.path, exchange.bodyText, { onlyNamed: false });
     if (queued !== null && (await strikeBeforeHeaders(engine, queued, reply))) return;
     const call = exchange.read(engine, readJsonBody(exchange.bodyText));
     const run = startRun(engine, exchange, call, queued);

@@ -46,7 +46,7 @@ export class Reply {
 
   /** One event; waits while the client reads more slowly than the engine writes. */
   async event(data: string): Promise<void> {
-    if (this.gone.aborted) return;
+    if (this.gone.aborted || this.#outgoing.writableEnded) return;
     if (!this.#outgoing.write(`data: ${data}\n\n`)) {
       await once(this.#outgoing, "drain", { signal: this.gone }).catch(() => {});
     }

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { Engine } from "../engine.js";
 import { readChatCall } from "./chat-request.js";
 import { readCompletionCall } from "./completion-request.js";
 import { ApiError, toApiError } from "./errors.js";
+import { strikeBeforeHeaders } from "./fault-replies.js";
 import { readGenerateCall } from "./generate-request.js";
 import { answer, type Exchange } from "./generation.js";
 import { listModels, weightInfo } from "./model-info.js";
@@ -34,6 +35,7 @@ export function createApp(engine: Engine): App {
   app.post("/v1/chat/completions", generating(engine, readChatCall));
   app.post("/v1/completions", generating(engine, readCompletionCall));
   app.post("/inference/v1/generate", generating(engine, readGenerateCall));
+  if (engine.options.testMode) app.use(plainFaults(engine));
   app.post("/tokenize", async (c) => c.json(tokenizeText(engine, await c.req.text())));
   app.post("/detokenize", async (c) => c.json(detokenizeIds(engine, await c.req.text())));
   app.get("/v1/models", (c) => c.json(listModels(engine)));
@@ -63,12 +65,26 @@ function tooLarge(): ApiError {
   return new ApiError(413, "BadRequestError", `the request body is larger than ${BODY_BYTES_MAX} bytes`);
 }
 
+/** Routes that sample nothing can go wrong too, before they answer. Stands behind the routes that sample, which do this themselves. */
+function plainFaults(engine: Engine): MiddlewareHandler<{ Bindings: HttpBindings }> {
+  return async (c, next) => {
+    const fault = c.req.path.startsWith("/test/") ? null : engine.board.take(c.req.path, "", { onlyNamed: true });
+    const reply = fault === null ? null : new Reply(c.env.outgoing, requestIdOf(c));
+    if (fault !== null && reply !== null && (await strikeBeforeHeaders(engine, fault, reply)))
+      return RESPONSE_ALREADY_SENT;
+    return next();
+  };
+}
+
+function requestIdOf(c: EngineContext): string {
+  return c.req.header("x-request-id") ?? randomUUID().replaceAll("-", "");
+}
+
 /** A route that samples: from here on the reply is written to the socket itself. */
 function generating(engine: Engine, read: Exchange["read"]): (c: EngineContext) => Promise<Response> {
   return async (c) => {
     const bodyText = await c.req.text();
-    const requestId = c.req.header("x-request-id") ?? randomUUID().replaceAll("-", "");
-    await answer(engine, { path: c.req.path, bodyText, reply: new Reply(c.env.outgoing, requestId), read });
+    await answer(engine, { path: c.req.path, bodyText, reply: new Reply(c.env.outgoing, requestIdOf(c)), read });
     return RESPONSE_ALREADY_SENT;
   };
 }
