@@ -1,16 +1,11 @@
 /** The tree of commands. Each command's module is loaded only when it runs: starting a sidecar must not load a materializer. */
 import { Command } from "commander";
-import { registerBundle } from "./commands/bundle.js";
-import { registerDoctor } from "./commands/doctor.js";
 import { registerEngine } from "./commands/engine.js";
-import { registerExplain } from "./commands/explain.js";
 import { registerHarness } from "./commands/harness.js";
-import { registerImport } from "./commands/import.js";
 import { registerInspect } from "./commands/inspect.js";
 import { registerMaterialize } from "./commands/materialize.js";
 import { registerRun } from "./commands/run.js";
 import { registerSidecar } from "./commands/sidecar.js";
-import { registerVerify } from "./commands/verify.js";
 import { reportFailure } from "./fail.js";
 import { packageVersion } from "./version.js";
 
@@ -30,13 +25,8 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     registerSidecar,
     registerMaterialize,
     registerInspect,
-    registerVerify,
-    registerExplain,
-    registerImport,
     registerHarness,
-    registerBundle,
     registerEngine,
-    registerDoctor,
   ]) {
     register(program, outcome);
   }

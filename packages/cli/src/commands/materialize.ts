@@ -1,0 +1,146 @@
+import { readFileSync } from "node:fs";
+import { TitoError } from "@tito/format";
+import type { PolicyFlags, Report } from "@tito/materializer";
+import { Option } from "commander";
+import { startProgress } from "../progress.js";
+import { formatCount, formatShare, renderTable } from "../table.js";
+import { type Register, wholeNumber } from "./command.js";
+
+interface MaterializeFlags extends PolicyFlags {
+  out?: string;
+  format?: "jsonl" | "parquet" | "msgpack";
+  policy?: string;
+  rewards?: string;
+  exclusions?: string;
+  turnRewards?: string;
+  jobs?: number;
+  resume?: boolean;
+  printPolicy?: boolean;
+  json?: boolean;
+}
+
+/** `tito materialize`: evidence → samples. */
+export const registerMaterialize: Register = (program) => {
+  program
+    .command("materialize")
+    .summary("turn trials into loss-masked samples with rewards and advantages")
+    .description(
+      "Reads trials (a directory with a trajectory and a result.json, reward.json or reward.txt) and writes RolloutRuns.\nThe same log can be materialized again under another policy; see docs/policy-file.md and docs/samples.md.",
+    )
+    .argument("[path...]", "trial, job or trajectory directories")
+    .option("--out <path>", "file, directory of shards (ends with /), or - for JSON lines on standard output")
+    .addOption(
+      new Option("--format <format>", "jsonl, parquet or msgpack (default: by the suffix of --out)").choices([
+        "jsonl",
+        "parquet",
+        "msgpack",
+      ]),
+    )
+    .option("--policy <file>", "policy file (YAML); flags override it")
+    .option("--print-policy", "print the effective policy and stop")
+    .option("--rewards <file>", "rewards by trial or run id (JSON, JSONL or CSV)")
+    .option("--exclusions <file>", "verdicts: runs that must not train")
+    .option("--turn-rewards <file>", "rewards of single turns")
+    .option("--reward <expression>", "how scores become a reward (default: reward)")
+    .option("--credit <rule>", "none, grpo, grpo-no-std, rloo or batch-baseline (default: grpo)")
+    .option("--weight <rule>", "run or token (default: run)")
+    .option("--group <expression>", "what runs are compared with each other (default: run.group_id)")
+    .option("--split <unit>", "one sample a segment or a turn (default: segment)")
+    .option("--max-seq-len <tokens>", "split longer samples at turn boundaries", wholeNumber("--max-seq-len", 2))
+    .option("--max-version-age <n>", "mask turns sampled by older weights", wholeNumber("--max-version-age"))
+    .option(
+      "--realign-max-lost-tokens <n>",
+      "join a drifted segment to its parent when it loses at most n sampled tokens",
+      wholeNumber("--realign-max-lost-tokens"),
+    )
+    .option("--pack-max-tokens <tokens>", "pack samples into rows of this length", wholeNumber("--pack-max-tokens", 2))
+    .option("--shards <n>", "files of a directory output", wholeNumber("--shards", 1))
+    .option("--jobs <n>", "worker threads; the output does not depend on it (default: 1)", wholeNumber("--jobs", 1))
+    .option("--resume", "keep the shards of an earlier run that are still right")
+    .option("--json", "print the manifest as JSON")
+    .action(runMaterialize);
+};
+
+async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise<void> {
+  const { loadPolicy, materialize, printPolicy } = await import("@tito/materializer");
+  const policy = loadPolicy(flags.policy === undefined ? null : readPolicyFile(flags.policy), flags);
+  if (flags.printPolicy === true) {
+    process.stdout.write(printPolicy(policy));
+    return;
+  }
+  if (paths.length === 0)
+    throw new TitoError("usage", "no PATH", { hint: "name trial, job or trajectory directories" });
+  if (flags.out === undefined)
+    throw new TitoError("usage", "--out is missing", { hint: "tito materialize trials/ --out samples.parquet" });
+  const progress = startProgress("materializing");
+  const { out, format, rewards, exclusions, turnRewards, jobs, resume } = flags;
+  const report = await materialize({
+    paths,
+    out,
+    format,
+    policy,
+    rewards,
+    exclusions,
+    turnRewards,
+    jobs,
+    resume,
+    stdout: process.stdout,
+    onProgress: ({ done, total }) => progress.update(done, total),
+  }).finally(() => progress.finish());
+  const print = out === "-" ? console.error : console.log;
+  print(flags.json === true ? JSON.stringify(report.manifest) : renderMaterialized(report));
+}
+
+function readPolicyFile(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new TitoError("not_found", `cannot read the policy file ${file}`, { cause });
+  }
+}
+
+/** The report for people: runs, coverage, masked tokens by reason. */
+export function renderMaterialized(report: Report): string {
+  const { manifest, runs } = report;
+  const runTable = renderTable(
+    [
+      { title: "run" },
+      { title: "group" },
+      { title: "reward", align: "right" },
+      { title: "advantage", align: "right" },
+      { title: "samples", align: "right" },
+      { title: "turns", align: "right" },
+      { title: "captured", align: "right" },
+      { title: "trained", align: "right" },
+      { title: "termination" },
+    ],
+    runs
+      .slice(0, 40)
+      .map((run) => [
+        run.run_id,
+        run.group_id,
+        run.reward === null ? "–" : run.reward.toFixed(2),
+        run.advantage === null ? "–" : run.advantage.toFixed(3),
+        String(run.samples),
+        String(run.turns),
+        formatCount(run.coverage.captured_tokens),
+        formatCount(run.coverage.trained_tokens),
+        run.excluded === null ? run.termination : `${run.termination}, excluded: ${run.excluded}`,
+      ]),
+  );
+  const { coverage } = manifest;
+  const masked = Object.entries(coverage.masked).map(([reason, tokens]) => [reason, formatCount(tokens ?? 0)]);
+  return [
+    runTable,
+    ...(runs.length > 40 ? [`… ${runs.length - 40} more runs`] : []),
+    "",
+    `captured ${formatCount(coverage.captured_tokens)} sampled tokens · trained ${formatCount(coverage.trained_tokens)} (${formatShare(coverage.trained_tokens, coverage.captured_tokens)} of captured, ${formatShare(coverage.trained_tokens, coverage.eligible_tokens)} of eligible)`,
+    ...(masked.length > 0
+      ? [renderTable([{ title: "masked because" }, { title: "tokens", align: "right" }], masked)]
+      : []),
+    ...manifest.warnings.map((warning) => `warning: ${warning}`),
+    ...manifest.outputs.map(
+      (output) => `wrote ${output.path}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`,
+    ),
+  ].join("\n");
+}

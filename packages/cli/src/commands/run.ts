@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { TitoError } from "@tito/format";
+import { type RunIo, runCommand } from "@tito/sidecar";
+import { collect, type Register } from "./command.js";
+import { addSidecarFlags, flagValues } from "./sidecar-flags.js";
+
+interface RunFlags extends Record<string, unknown> {
+  harness?: string[];
+  harnessHome?: string;
+  harnessArg?: string[];
+  model?: string[];
+  maxContextTokens?: string[];
+  maxOutputTokens?: string[];
+}
+
+const CONTEXT_TOKENS = 131_072;
+const OUTPUT_TOKENS = 8192;
+
+/** `tito run`: a sidecar, a command against it, a seal; the command's exit code. */
+export const registerRun: Register = (program, outcome) => {
+  const command = program
+    .command("run")
+    .summary("start a sidecar, run a command or a harness against it, seal")
+    .usage("[flags] -- COMMAND …  |  [flags] --harness NAME -- PROMPT …")
+    .description(
+      [
+        "Starts a sidecar, runs COMMAND with TITO_ENDPOINT_FILE, OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, seals, and exits as COMMAND did.",
+        "With --harness it writes the harness's own config files and starts it on PROMPT.",
+        "Exit codes: COMMAND's · 128 + n on a signal · 127 not found · 125 tito failed, or COMMAND succeeded and nothing was captured.",
+      ].join("\n"),
+    )
+    .argument("[command...]", "what to run, after --");
+  addSidecarFlags(command, { run: true });
+  command
+    .option(
+      "--harness-home <DIR>",
+      "home directory for the harness's config files (default: a fresh one, removed afterwards)",
+    )
+    .option("--harness-arg <ARG>", "an argument for the harness, before the prompt; repeatable", collect)
+    .action(async (words: string[], flags: RunFlags) => {
+      const io = {
+        sidecarArgv: sidecarArgv(),
+        env: process.env,
+        warn: (message: string) => console.error(`tito: ${message}`),
+      };
+      const name = flags.harness?.at(-1);
+      outcome.exitCode =
+        name === undefined ? await runCommand(flagValues(flags), words, io) : await runHarness(name, words, flags, io);
+    });
+};
+
+async function runHarness(name: string, words: readonly string[], flags: RunFlags, io: RunIo): Promise<number> {
+  const { findHarness } = await import("../harness/registry.js");
+  const { writeHarness } = await import("../harness/write-files.js");
+  const adapter = findHarness(name);
+  const prompt = words.join(" ");
+  if (prompt === "")
+    throw new TitoError("usage", "no PROMPT", { hint: `tito run [flags] --harness ${name} -- PROMPT …` });
+  const home = flags.harnessHome ?? mkdtempSync(join(tmpdir(), "tito-home-"));
+  const target = {
+    model: flags.model?.at(-1) ?? "",
+    home,
+    contextTokens: Number(flags.maxContextTokens?.at(-1) ?? CONTEXT_TOKENS),
+    outputTokens: Number(flags.maxOutputTokens?.at(-1) ?? OUTPUT_TOKENS),
+  };
+  const nowhere = { openai_base_url: "http://127.0.0.1:0/v1", anthropic_base_url: "http://127.0.0.1:0", api_key: "" };
+  const program = adapter.configure({ ...target, endpoint: nowhere }).argv(prompt)[0]!;
+  try {
+    return await runCommand(flagValues(flags), [program], {
+      ...io,
+      prepare: (endpoint) => {
+        const setup = writeHarness(adapter, { ...target, endpoint });
+        return { argv: setup.argv(prompt, { extraArgs: flags.harnessArg ?? [] }), env: setup.env };
+      },
+    });
+  } finally {
+    if (flags.harnessHome === undefined) rmSync(home, { recursive: true, force: true });
+  }
+}
+
+/** How this same command starts a sidecar of its own. */
+function sidecarArgv(): string[] {
+  return [process.execPath, fileURLToPath(new URL("../main.js", import.meta.url)), "sidecar"];
+}

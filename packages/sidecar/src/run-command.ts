@@ -1,0 +1,220 @@
+/**
+ * `tito run -- COMMAND`: a sidecar as a child, COMMAND pointed at it, a seal, COMMAND's exit code. Nothing is written to standard output:
+ * it belongs to COMMAND.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { accessSync, chownSync, constants, mkdtempSync, rmSync, statSync } from "node:fs";
+import { constants as osConstants, tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { TitoError } from "@tito/format";
+import { type AgentUser, findAgentUser } from "./agent-user.js";
+import { commandEnvironment } from "./command-environment.js";
+import { readConfig } from "./config.js";
+import { type Endpoint, removeEndpointFile, writeEndpointFile } from "./endpoint.js";
+import { type FlagValues, one, optionsFromFlags, readSecrets, type Secrets } from "./flags.js";
+import type { SealReport } from "./seal.js";
+import { sealRequest } from "./seal-request.js";
+import { SidecarProcess } from "./sidecar-process.js";
+
+const FAILED_EXIT = 125;
+const NOT_EXECUTABLE_EXIT = 126;
+const NOT_FOUND_EXIT = 127;
+const FORWARDED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2"] as const;
+
+export interface RunIo {
+  /** How to start `tito sidecar`, for example `[process.execPath, "main.js", "sidecar"]`. */
+  sidecarArgv: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+  /** One line for the user. */
+  warn(message: string): void;
+  /**
+   * For a COMMAND that needs the endpoint before it starts, as a harness with config files does: called once the sidecar listens, gives
+   * the whole command line and variables on top of those that every COMMAND gets. Its program must be COMMAND's first word.
+   */
+  prepare?(endpoint: Endpoint): { argv: readonly string[]; env: Readonly<Record<string, string>> };
+}
+
+/** Runs COMMAND against a sidecar of its own. Resolves with the exit code. @throws TitoError `usage` before anything was started. */
+export async function runCommand(flags: FlagValues, command: readonly string[], io: RunIo): Promise<number> {
+  const [program] = command;
+  if (program === undefined) throw new TitoError("usage", "no COMMAND", { hint: "tito run [flags] -- COMMAND …" });
+  const secrets = completeSecrets(readSecrets(flags));
+  readConfig(optionsFromFlags(flags, secrets));
+  if (flags.has("gateway")) throw new TitoError("usage", "--gateway: tito run serves one trajectory");
+  const userName = one(flags, "agent-user");
+  const user = userName === null ? null : findAgentUser(userName);
+  const missing = findProblem(program, io.env.PATH ?? "");
+  if (missing !== null) {
+    io.warn(`${program}: ${missing.what}`);
+    return missing.exit;
+  }
+  const sidecar = new SidecarProcess({
+    argv: io.sidecarArgv,
+    flags: childFlags(flags),
+    secrets,
+    anchorFd: anchorFd(flags),
+    warn: io.warn,
+  });
+  let endpoint: Endpoint;
+  try {
+    endpoint = await sidecar.start();
+  } catch (error) {
+    io.warn(error instanceof Error ? error.message : String(error));
+    return FAILED_EXIT;
+  }
+  return runAgainst({ sidecar, endpoint, command, secrets, user, flags, io });
+}
+
+interface Run {
+  sidecar: SidecarProcess;
+  endpoint: Endpoint;
+  command: readonly string[];
+  secrets: Secrets;
+  user: AgentUser | null;
+  flags: FlagValues;
+  io: RunIo;
+}
+
+async function runAgainst(run: Run): Promise<number> {
+  const { sidecar, endpoint, io } = run;
+  const place = placeEndpoint(run);
+  const child = startCommand(run, place.file);
+  const stopForwarding = forwardSignals(child, sidecar);
+  try {
+    const exit = await Promise.race([exitCode(child), sidecar.lost]);
+    const report = await seal(endpoint, run.secrets.ownerKey!);
+    await sidecar.stop();
+    return judge(exit, report, io);
+  } catch (error) {
+    io.warn(error instanceof Error ? error.message : String(error));
+    child.kill("SIGTERM");
+    await exitCode(child);
+    await sidecar.stop();
+    return FAILED_EXIT;
+  } finally {
+    stopForwarding();
+    place.remove();
+  }
+}
+
+/** A harness that exited happily and left nothing captured did not talk to this sidecar: that must not go unseen. */
+function judge(exit: number, report: SealReport, io: RunIo): number {
+  if (report.uncaptured > 0)
+    io.warn(`capture is incomplete: ${report.uncaptured} calls are not on record (trajectory ${report.trajectory_id})`);
+  if (exit !== 0 || report.turns > 0) return exit;
+  io.warn(
+    "nothing was captured: COMMAND ended without one recorded call; is it configured to use OPENAI_BASE_URL or the endpoint file?",
+  );
+  return FAILED_EXIT;
+}
+
+function completeSecrets(secrets: Secrets): Secrets {
+  const made = (): string => `tito_${randomBytes(32).toString("base64url")}`;
+  return { ...secrets, apiKey: secrets.apiKey ?? made(), ownerKey: secrets.ownerKey ?? made() };
+}
+
+/** What the child gets: keys go over the pipe, the endpoint file and the user are ours. */
+function childFlags(flags: FlagValues): FlagValues {
+  const ours = new Set([
+    "api-key-file",
+    "owner-key-file",
+    "upstream-key-file",
+    "hmac-key-file",
+    "endpoint-file",
+    "agent-user",
+    "anchor-fd",
+  ]);
+  const kept = new Map([...flags].filter(([name]) => !ours.has(name)));
+  // A restarted sidecar must find the same trajectory.
+  if (!kept.has("trajectory-id")) kept.set("trajectory-id", [`t-${randomBytes(9).toString("hex")}`]);
+  if (!kept.has("run-id")) kept.set("run-id", [`r-${randomBytes(9).toString("hex")}`]);
+  return kept;
+}
+
+function anchorFd(flags: FlagValues): number | null {
+  const text = one(flags, "anchor-fd");
+  return text === null ? null : Number(text);
+}
+
+function placeEndpoint(run: Run): { file: string; remove(): void } {
+  const own = one(run.flags, "endpoint-file");
+  const dir = own === null ? mkdtempSync(join(tmpdir(), "tito-run-")) : null;
+  const file = own ?? join(dir!, "endpoint.json");
+  writeEndpointFile(file, run.endpoint);
+  for (const path of run.user === null ? [] : [file, ...(dir === null ? [] : [dir])])
+    chownSync(path, run.user!.uid, run.user!.gid);
+  return {
+    file,
+    remove: () => (dir === null ? removeEndpointFile(file) : rmSync(dir, { recursive: true, force: true })),
+  };
+}
+
+function startCommand(run: Run, endpointFile: string): ChildProcess {
+  const { user, endpoint, secrets, io } = run;
+  const prepared = io.prepare?.(endpoint) ?? { argv: run.command, env: {} };
+  const env = commandEnvironment(io.env, { endpoint, endpointFile, upstreamKey: secrets.upstreamKey, user });
+  return spawn(prepared.argv[0]!, prepared.argv.slice(1), {
+    stdio: "inherit",
+    env: { ...env, ...prepared.env },
+    ...(user === null ? {} : { uid: user.uid, gid: user.gid }),
+  });
+}
+
+function exitCode(child: ChildProcess): Promise<number> {
+  const code = (status: number | null, signal: NodeJS.Signals | null): number =>
+    signal === null ? (status ?? FAILED_EXIT) : 128 + osConstants.signals[signal];
+  if (child.exitCode !== null || child.signalCode !== null)
+    return Promise.resolve(code(child.exitCode, child.signalCode));
+  return new Promise((resolve) => {
+    child.once("exit", (status, signal) => resolve(code(status, signal)));
+    child.once("error", (error: NodeJS.ErrnoException) =>
+      resolve(error.code === "ENOENT" ? NOT_FOUND_EXIT : NOT_EXECUTABLE_EXIT),
+    );
+  });
+}
+
+/** A terminal's Ctrl-C reaches COMMAND by itself: it is in our process group. A second SIGTERM does not wait for anybody. */
+function forwardSignals(child: ChildProcess, sidecar: SidecarProcess): () => void {
+  let terms = 0;
+  const handlers = FORWARDED.map((signal) => {
+    const handler = (): void => {
+      if (signal === "SIGINT" && process.stdin.isTTY) return;
+      if (signal === "SIGTERM" && ++terms > 1) {
+        child.kill("SIGKILL");
+        sidecar.hurry();
+      } else child.kill(signal);
+    };
+    process.on(signal, handler);
+    return { signal, handler };
+  });
+  return () => {
+    for (const { signal, handler } of handlers) process.off(signal, handler);
+  };
+}
+
+async function seal(endpoint: Endpoint, ownerKey: string): Promise<SealReport> {
+  const response = await sealRequest(`${endpoint.anthropic_base_url}/seal`, ownerKey);
+  if (response.status !== 200)
+    throw new TitoError("incomplete", `the trajectory could not be sealed: ${response.text.slice(0, 300)}`);
+  return JSON.parse(response.text) as SealReport;
+}
+
+/** Why a program can not be run, before anything is started for it. */
+function findProblem(program: string, path: string): { what: string; exit: number } | null {
+  const candidates = program.includes("/")
+    ? [program]
+    : path.split(delimiter).map((dir) => join(dir === "" ? "." : dir, program));
+  const existing = candidates.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
+  if (existing.length === 0) return { what: "command not found", exit: NOT_FOUND_EXIT };
+  return existing.some(isExecutable) ? null : { what: "permission denied", exit: NOT_EXECUTABLE_EXIT };
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
