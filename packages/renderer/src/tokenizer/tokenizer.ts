@@ -12,10 +12,7 @@ import { PieceCache } from "./piece-cache.js";
 import { PieceSplitter } from "./piece-splitter.js";
 import { SPLIT_PATTERNS } from "./split-pattern.js";
 import { type AddedToken, readRanks, type TokenizerData } from "./tokenizer-data.js";
-
-/** Gives back the characters that stood in for others while the template ran; see `template/value-guard.ts`. */
-export type Restore = (text: string) => string;
-const asIs: Restore = (text) => text;
+import { ValueGuard } from "./value-guard.js";
 
 const CACHE_UNITS_MAX = 32 * 1024 * 1024;
 
@@ -25,12 +22,21 @@ interface ChunkEncoding {
   ids: Int32Array;
   /** Null when the chunk holds no added token: then `head` is all of it. */
   tail: string | null;
+  escaped: boolean;
+}
+
+/** Ids of rendered text, and whether text of special tokens in values was encoded as plain text. */
+export interface EncodedPrompt {
+  ids: Int32Array;
+  special_text_escaped: boolean;
 }
 
 export class Tokenizer {
   readonly addedTokens: AddedTokens;
   readonly added: readonly AddedToken[];
   readonly bytes: ByteTable;
+  /** Guards values that go into a template whose output comes to {@link encodeChunks}. */
+  readonly guard: ValueGuard;
   /** One more than the highest id. */
   readonly vocabSize: number;
   readonly #data: TokenizerData;
@@ -53,6 +59,7 @@ export class Tokenizer {
     this.vocabSize = withAdded.length;
     this.added = data.added_tokens;
     this.addedTokens = new AddedTokens(data.added_tokens);
+    this.guard = new ValueGuard(data.added_tokens);
   }
 
   /** Ids of plain text: nothing in it becomes an added token. Text is normalized first where the vocabulary says so. */
@@ -65,24 +72,31 @@ export class Tokenizer {
     return ids;
   }
 
-  /** Ids of text that may hold added tokens, as the reference encodes it. `restore` is applied to plain stretches before they are encoded. */
-  encode(text: string, restore: Restore = asIs): Int32Array {
-    return this.encodeChunks([text], restore);
+  /** Ids of text that may hold added tokens, as the reference encodes it. */
+  encode(text: string): Int32Array {
+    return this.encodeChunks([text]).ids;
   }
 
-  /** Ids of `chunks` joined. A chunk that was seen before costs nothing but its copy. */
-  encodeChunks(chunks: readonly string[], restore: Restore = asIs): Int32Array {
+  /** Ids of `chunks` joined; guarded values in them become plain text. A chunk that was seen before costs nothing but its copy. */
+  encodeChunks(chunks: readonly string[]): EncodedPrompt {
     const parts: Int32Array[] = [];
+    let escaped = false;
     let bridge = "";
+    const plain = (text: string): Int32Array => {
+      const restored = this.guard.restore(text);
+      escaped ||= restored.escaped;
+      return this.encodePlain(restored.text);
+    };
     for (const chunk of this.#separable(chunks)) {
-      const encoded = this.#encodeChunk(chunk, restore);
+      const encoded = this.#encodeChunk(chunk);
+      escaped ||= encoded.escaped;
       bridge += encoded.head;
       if (encoded.tail === null) continue;
-      parts.push(this.encodePlain(restore(bridge)), encoded.ids);
+      parts.push(plain(bridge), encoded.ids);
       bridge = encoded.tail;
     }
-    parts.push(this.encodePlain(restore(bridge)));
-    return joinIds(parts);
+    parts.push(plain(bridge));
+    return { ids: joinIds(parts), special_text_escaped: escaped };
   }
 
   decode(ids: Iterable<number>): string {
@@ -115,28 +129,33 @@ export class Tokenizer {
     } else if (held + next !== "") yield held + next;
   }
 
-  #encodeChunk(chunk: string, restore: Restore): ChunkEncoding {
-    const cached = restore === asIs ? this.#chunks.get(chunk) : undefined;
+  #encodeChunk(chunk: string): ChunkEncoding {
+    const cached = this.#chunks.get(chunk);
     if (cached !== undefined) return cached;
     const parts: Int32Array[] = [];
     let head: string | null = null;
     let pending = "";
+    let escaped = false;
     this.addedTokens.split(chunk, {
       plain: (text) => {
         pending += text;
       },
       token: (id) => {
         if (head === null) head = pending;
-        else parts.push(this.encodePlain(restore(pending)));
+        else {
+          const restored = this.guard.restore(pending);
+          escaped ||= restored.escaped;
+          parts.push(this.encodePlain(restored.text));
+        }
         parts.push(Int32Array.of(id));
         pending = "";
       },
     });
     const encoded: ChunkEncoding =
       head === null
-        ? { head: chunk, ids: new Int32Array(0), tail: null }
-        : { head, ids: joinIds(parts), tail: pending };
-    if (restore === asIs) this.#chunks.set(chunk, encoded);
+        ? { head: chunk, ids: new Int32Array(0), tail: null, escaped }
+        : { head, ids: joinIds(parts), tail: pending, escaped };
+    this.#chunks.set(chunk, encoded);
     return encoded;
   }
 

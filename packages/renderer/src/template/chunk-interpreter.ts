@@ -1,0 +1,246 @@
+/**
+ * Runs a parsed chat template and gives its output in chunks: one per iteration of a loop at the top level, one per stretch between.
+ * Iterations over messages that were seen before under the same circumstances are not run again.
+ */
+import {
+  type AnyRuntimeValue,
+  ArrayValue,
+  BooleanValue,
+  BreakControl,
+  ContinueControl,
+  convertToRuntimeValues,
+  type Environment,
+  type For,
+  type FunctionValue,
+  type Identifier,
+  type If,
+  IntegerValue,
+  Interpreter,
+  type Macro,
+  type MemberExpression,
+  NamespaceValue,
+  ObjectValue,
+  type Program,
+  type SetStatement,
+  type Statement,
+  UndefinedValue,
+} from "@huggingface/jinja";
+import { IterationMemo, RecordingScope } from "./iteration-memo.js";
+
+const MUTATORS = new Set([
+  "append",
+  "extend",
+  "insert",
+  "pop",
+  "remove",
+  "clear",
+  "update",
+  "setdefault",
+  "reverse",
+  "sort",
+]);
+
+/** True when the template calls a method that changes a list or mapping in place: then an iteration can have effects that no record shows. */
+function mutatesValues(node: unknown): boolean {
+  if (Array.isArray(node)) return node.some(mutatesValues);
+  if (node instanceof Map) return [...node].some(([key, value]) => mutatesValues(key) || mutatesValues(value));
+  if (typeof node !== "object" || node === null) return false;
+  const { type, callee } = node as { type?: string; callee?: { type: string; property?: { value?: unknown } } };
+  if (type === "CallExpression" && callee?.type === "MemberExpression" && MUTATORS.has(String(callee.property?.value)))
+    return true;
+  return Object.values(node).some(mutatesValues);
+}
+
+const NOTHING = convertToRuntimeValues(null) as ReturnType<Interpreter["evaluateSet"]>;
+
+/** A loop over one variable, without a filter: nearly all message loops. Others run as part of their stretch. */
+function isPlainLoop(node: For): boolean {
+  return node.loopvar.type === "Identifier" && node.iterable.type !== "SelectExpression";
+}
+
+/** The `loop` object of iteration `i`. */
+function loopVariables(items: readonly AnyRuntimeValue[], i: number): Map<string, AnyRuntimeValue> {
+  return new Map<string, AnyRuntimeValue>([
+    ["index", new IntegerValue(i + 1)],
+    ["index0", new IntegerValue(i)],
+    ["revindex", new IntegerValue(items.length - i)],
+    ["revindex0", new IntegerValue(items.length - i - 1)],
+    ["first", new BooleanValue(i === 0)],
+    ["last", new BooleanValue(i === items.length - 1)],
+    ["length", new IntegerValue(items.length)],
+    ["previtem", items[i - 1] ?? new UndefinedValue()],
+    ["nextitem", items[i + 1] ?? new UndefinedValue()],
+  ]);
+}
+
+/** True when the variable belongs to the iteration itself, so that reading it is no dependency. */
+function isLocal(name: string, environment: Environment, scope: RecordingScope): boolean {
+  for (let at: Environment | undefined = environment; at !== undefined; at = at.parent) {
+    if (at.variables.has(name)) return true;
+    if (at === scope) return false;
+  }
+  return false;
+}
+
+function quietLookup(name: string, environment: Environment, scope: RecordingScope): AnyRuntimeValue {
+  scope.quiet = true;
+  const value = environment.lookupVariable(name);
+  scope.quiet = false;
+  return value;
+}
+
+export class ChunkInterpreter extends Interpreter {
+  readonly #program: Program;
+  readonly #mayReplay: boolean;
+  readonly #memos = new WeakMap<For, IterationMemo>();
+  readonly #macros = new WeakMap<Macro, FunctionValue>();
+  #recording: RecordingScope | undefined;
+
+  constructor(program: Program) {
+    super();
+    this.#program = program;
+    this.#mayReplay = !mutatesValues(program.body);
+  }
+
+  /** The output for the variables in `environment`, in chunks. @throws whatever the template raises. */
+  chunks(environment: Environment): string[] {
+    const out: string[] = [];
+    this.#recording = undefined;
+    this.#runTop(this.#program.body, environment, out);
+    return out;
+  }
+
+  #runTop(statements: Statement[], environment: Environment, out: string[]): void {
+    for (const statement of statements) {
+      if (statement.type === "If") {
+        const branch = statement as If;
+        const holds = this.evaluate(branch.test, environment).__bool__().value;
+        this.#runTop(holds ? branch.body : branch.alternate, environment, out);
+      } else if (statement.type === "For" && isPlainLoop(statement as For)) {
+        this.#runLoop(statement as For, environment, out);
+      } else {
+        const text = this.evaluateBlock([statement], environment).value;
+        if (text !== "") out.push(text);
+      }
+    }
+  }
+
+  /** A loop at the top level, iteration by iteration. Equal to the interpreter's own loop, but for the reuse. */
+  #runLoop(node: For, environment: Environment, out: string[]): void {
+    const iterable = this.evaluate(node.iterable, environment);
+    const items = iterable instanceof ObjectValue ? iterable.keys().value : iterable.value;
+    if (!(iterable instanceof ArrayValue || iterable instanceof ObjectValue)) {
+      throw new Error(`Expected iterable or object type in for loop: got ${iterable.type}`);
+    }
+    const memo = this.#memos.get(node) ?? new IterationMemo();
+    this.#memos.set(node, memo);
+    const list = items as AnyRuntimeValue[];
+    for (let i = 0; i < list.length; i++) {
+      const loop = loopVariables(list, i);
+      const replayed =
+        this.#mayReplay && list[i] instanceof ObjectValue
+          ? memo.replay(list[i] as ObjectValue, environment, loop)
+          : undefined;
+      if (replayed !== undefined) {
+        if (replayed !== "") out.push(replayed);
+        continue;
+      }
+      const { text, ended } = this.#runIteration(node, environment, list[i]!, loop, memo);
+      if (text !== "") out.push(text);
+      if (ended) return;
+    }
+    if (list.length === 0) this.#runTop(node.defaultBlock, environment, out);
+  }
+
+  #runIteration(
+    node: For,
+    outer: Environment,
+    item: AnyRuntimeValue,
+    loop: Map<string, AnyRuntimeValue>,
+    memo: IterationMemo,
+  ) {
+    const scope = new RecordingScope(outer);
+    scope.setVariable("loop", new ObjectValue(loop));
+    scope.setVariable((node.loopvar as Identifier).value, item);
+    this.#recording = scope;
+    try {
+      const text = this.evaluateBlock(node.body, scope).value;
+      if (this.#mayReplay && item instanceof ObjectValue) memo.record(item, scope, text);
+      return { text, ended: false };
+    } catch (signal) {
+      if (signal instanceof ContinueControl) return { text: signal.text, ended: false };
+      if (signal instanceof BreakControl) return { text: signal.text, ended: true };
+      throw signal;
+    } finally {
+      this.#recording = undefined;
+    }
+  }
+
+  protected override evaluateMacro(node: Macro, environment: Environment): ReturnType<Interpreter["evaluateMacro"]> {
+    const known = this.#macros.get(node);
+    if (known !== undefined) {
+      environment.setVariable(node.name.value, known);
+      return NOTHING;
+    }
+    const result = super.evaluateMacro(node, environment);
+    this.#macros.set(node, environment.lookupVariable(node.name.value) as FunctionValue);
+    return result;
+  }
+
+  protected override evaluateMemberExpression(expr: MemberExpression, environment: Environment): AnyRuntimeValue {
+    const scope = this.#recording;
+    if (scope === undefined || expr.object.type !== "Identifier")
+      return super.evaluateMemberExpression(expr, environment);
+    const name = (expr.object as Identifier).value;
+    const object = quietLookup(name, environment, scope);
+    if (object instanceof NamespaceValue) {
+      const attribute = this.#memberName(expr, environment);
+      const value = object.value.get(attribute) ?? new UndefinedValue();
+      if (!isLocal(name, environment, scope)) scope.noteAttribute(name, attribute, value);
+      return value;
+    }
+    if (object === scope.variables.get("loop")) {
+      const attribute = this.#memberName(expr, environment);
+      const value = (object as ObjectValue).value.get(attribute) ?? new UndefinedValue();
+      scope.reads.push({ kind: "loop", attribute, value });
+      return value;
+    }
+    if (
+      object instanceof ArrayValue &&
+      expr.computed &&
+      expr.property.type !== "SliceExpression" &&
+      !isLocal(name, environment, scope)
+    ) {
+      const index = this.evaluate(expr.property, environment);
+      if (index instanceof IntegerValue) {
+        const value = object.value.at(index.value) ?? new UndefinedValue();
+        scope.reads.push({ kind: "item", name, index: index.value, value });
+        return value;
+      }
+    }
+    return super.evaluateMemberExpression(expr, environment);
+  }
+
+  protected override evaluateSet(node: SetStatement, environment: Environment): ReturnType<Interpreter["evaluateSet"]> {
+    const scope = this.#recording;
+    const member = node.assignee as MemberExpression;
+    if (scope === undefined || member.type !== "MemberExpression" || member.object.type !== "Identifier") {
+      if (scope !== undefined && member.type === "MemberExpression") scope.replayable = false;
+      return super.evaluateSet(node, environment);
+    }
+    const value = node.value ? this.evaluate(node.value, environment) : this.evaluateBlock(node.body, environment);
+    const name = (member.object as Identifier).value;
+    const namespace = quietLookup(name, environment, scope);
+    if (!(namespace instanceof NamespaceValue)) throw new Error("cannot assign attribute on non-namespace object");
+    const attribute = (member.property as Identifier).value;
+    namespace.value.set(attribute, value);
+    if (!isLocal(name, environment, scope)) scope.writes.push({ name, attribute, value });
+    return NOTHING;
+  }
+
+  #memberName(expr: MemberExpression, environment: Environment): string {
+    return expr.computed
+      ? String(this.evaluate(expr.property, environment).value)
+      : (expr.property as Identifier).value;
+  }
+}

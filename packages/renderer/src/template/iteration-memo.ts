@@ -1,0 +1,126 @@
+/**
+ * What one iteration of a template's message loop read from outside, and what it printed and wrote. When everything that it read is the same again,
+ * its text is reused: a long history then costs some comparisons per message instead of a render.
+ */
+import {
+  type AnyRuntimeValue,
+  Environment,
+  NamespaceValue,
+  type ObjectValue,
+  UndefinedValue,
+} from "@huggingface/jinja";
+
+/** A read from outside the iteration, with what was found. */
+type Read =
+  | { kind: "variable"; name: string; value: AnyRuntimeValue }
+  | { kind: "attribute"; name: string; attribute: string; value: AnyRuntimeValue }
+  | { kind: "item"; name: string; index: number; value: AnyRuntimeValue }
+  | { kind: "loop"; attribute: string; value: AnyRuntimeValue };
+
+interface Write {
+  name: string;
+  attribute: string;
+  value: AnyRuntimeValue;
+}
+
+interface Recorded {
+  reads: Read[];
+  writes: Write[];
+  text: string;
+}
+
+const PRIMITIVES = new Set([
+  "StringValue",
+  "IntegerValue",
+  "FloatValue",
+  "BooleanValue",
+  "NullValue",
+  "UndefinedValue",
+]);
+
+/** Same object, or equal primitives. Messages and tools are interned, so that equal ones are the same object. */
+export function sameValue(a: AnyRuntimeValue, b: AnyRuntimeValue): boolean {
+  return a === b || (a.type === b.type && PRIMITIVES.has(a.type) && Object.is(a.value, b.value));
+}
+
+/** The scope of an iteration that is being recorded. */
+export class RecordingScope extends Environment {
+  readonly reads: Read[] = [];
+  readonly writes: Write[] = [];
+  /** False once something happened that cannot be replayed. */
+  replayable = true;
+  /** Set while a member of the variable is being looked up: then the member is what counts. */
+  quiet = false;
+  readonly #outer: Environment;
+
+  constructor(outer: Environment) {
+    super(outer);
+    this.#outer = outer;
+  }
+
+  override lookupVariable(name: string): AnyRuntimeValue {
+    const own = this.variables.get(name);
+    if (own !== undefined) {
+      if (name === "loop" && !this.quiet) this.replayable = false;
+      return own;
+    }
+    const value = this.#outer.lookupVariable(name);
+    if (this.quiet) return value;
+    if (value instanceof NamespaceValue) this.replayable = false;
+    this.reads.push({ kind: "variable", name, value });
+    return value;
+  }
+
+  noteAttribute(name: string, attribute: string, value: AnyRuntimeValue): void {
+    const written = this.writes.some((write) => write.name === name && write.attribute === attribute);
+    if (!written) this.reads.push({ kind: "attribute", name, attribute, value });
+  }
+}
+
+const RECORDINGS_PER_ITEM = 4;
+
+/** Recordings of one loop, by the item that was iterated over. */
+export class IterationMemo {
+  readonly #byItem = new WeakMap<ObjectValue, Recorded[]>();
+
+  /** The text of an earlier iteration that would come out the same now; its namespace writes are done. Undefined when there is none. */
+  replay(item: ObjectValue, outer: Environment, loop: ReadonlyMap<string, AnyRuntimeValue>): string | undefined {
+    for (const recorded of this.#byItem.get(item) ?? []) {
+      if (!recorded.reads.every((read) => stillTrue(read, outer, loop))) continue;
+      for (const write of recorded.writes) {
+        (outer.lookupVariable(write.name) as NamespaceValue).value.set(write.attribute, write.value);
+      }
+      return recorded.text;
+    }
+    return undefined;
+  }
+
+  record(item: ObjectValue, scope: RecordingScope, text: string): void {
+    if (!scope.replayable) return;
+    const known = this.#byItem.get(item) ?? [];
+    this.#byItem.set(
+      item,
+      [{ reads: scope.reads, writes: scope.writes, text }, ...known].slice(0, RECORDINGS_PER_ITEM),
+    );
+  }
+}
+
+function stillTrue(read: Read, outer: Environment, loop: ReadonlyMap<string, AnyRuntimeValue>): boolean {
+  switch (read.kind) {
+    case "loop":
+      return sameValue(loop.get(read.attribute) ?? new UndefinedValue(), read.value);
+    case "variable":
+      return sameValue(outer.lookupVariable(read.name), read.value);
+    case "attribute": {
+      const namespace = outer.lookupVariable(read.name);
+      return (
+        namespace instanceof NamespaceValue &&
+        sameValue(namespace.value.get(read.attribute) ?? new UndefinedValue(), read.value)
+      );
+    }
+    case "item": {
+      const array = outer.lookupVariable(read.name).value as AnyRuntimeValue[];
+      return sameValue(array.at(read.index) ?? new UndefinedValue(), read.value);
+    }
+  }
+}
