@@ -5,3 +5,13 @@
 export type { LogEntry } from "./log.js";
 export type { EngineOptions, LogprobsMode } from "./options.js";
 export { type RunningEngine, startEngine } from "./start.js";
+export {
+  ANSWER_FILE,
+  DEMO_TOOLS,
+  type DemoTask,
+  demoTasks,
+  SYSTEM_PROMPT,
+  TASK_KINDS,
+  type TaskKind,
+  workDirectory,
+} from "./tasks.js";
