@@ -82,4 +82,42 @@ describe("chat completions with a script", () => {
     expect(last.usage.completion_tokens).toBe(ids.length);
     expect(chunks.at(-2).choices[0]).toMatchObject({ finish_reason: "tool_calls", stop_reason: null });
   });
+
+  it("reports usage with every chunk when asked to", async () => {
+    const engine = await start({ policy: script([{ reply: { content: "a b c" } }]) });
+    const options = { include_usage: true, continuous_usage_stats: true };
+    const events = await streamed(`${engine.url}/v1/chat/completions`, { messages: USER, stream_options: options });
+    const counts = events.slice(0, -1).map((event) => event.usage.completion_tokens);
+    expect(counts).toEqual([...counts].sort((a, b) => a - b));
+    expect([counts[0], counts.at(-1)]).toEqual([0, counts.length - 2]);
+  });
+
+  it("holds nothing back without evidence: one chunk for each piece of text, none for hidden tokens", async () => {
+    const engine = await start({ policy: script([{ reply: { reasoning: "r", content: "é", split: "bytes" } }]) });
+    const events = await streamed(`${engine.url}/v1/chat/completions`, { messages: USER });
+    expect(events.slice(0, -1).map((event) => event.choices[0].delta)).toEqual([
+      { role: "assistant", content: "" },
+      { reasoning: "r" },
+      { content: "é" },
+      {},
+    ]);
+    const withIds = await streamed(`${engine.url}/v1/chat/completions`, { messages: USER, return_token_ids: true });
+    expect(withIds.slice(1, -1).every((event) => event.choices[0].token_ids.length === 1)).toBe(true);
+    expect(withIds.slice(1, -1).length).toBe(6);
+  });
+
+  it("answers n choices, each with its own role chunk and the prompt ids once", async () => {
+    const engine = await start({ policy: script([{ replies: [{ content: "first" }, { content: "second" }] }]) });
+    const request = { messages: USER, n: 2, return_token_ids: true };
+    const events = (await streamed(`${engine.url}/v1/chat/completions`, request)).slice(0, -1);
+    expect(events.filter((event) => "prompt_token_ids" in event)).toHaveLength(1);
+    const texts = [0, 1].map((index) =>
+      events
+        .map((event) => event.choices[0])
+        .filter((choice) => choice.index === index)
+        .map((choice) => choice.delta.content ?? "")
+        .join(""),
+    );
+    expect(texts).toEqual(["first", "second"]);
+  });
 });

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TitoError } from "@tito/format";
 import { z } from "zod";
-import { parseTokenizer, type Tokenizer } from "../lm/tokenizer.js";
+import type { Tokenizer } from "../lm/index.js";
+import { parseTokenizer } from "../lm/tokenizer.js";
 
 /** What the engine reads of a Hugging Face model directory besides its weights and its vocabulary. */
 export interface ModelDirectory {

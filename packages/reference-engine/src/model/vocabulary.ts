@@ -1,4 +1,4 @@
-import type { AddedToken, Tokenizer } from "../lm/tokenizer.js";
+import type { AddedToken, Tokenizer } from "../lm/index.js";
 
 /** One stretch of a text: an added token, or the text between two of them. */
 export type Piece = { marker: AddedToken } | { text: string };

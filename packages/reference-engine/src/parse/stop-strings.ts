@@ -1,4 +1,4 @@
-import type { AddedToken } from "../lm/tokenizer.js";
+import type { AddedToken } from "../lm/index.js";
 
 /** A stretch of an answer: a marker that was sampled as one token, or text. `text` is what a reader of the raw text would see of it. */
 export interface AnswerPiece {

@@ -1,19 +1,11 @@
 import type { Fault } from "../faults/schema.js";
+import type { SamplingSettings } from "../lm/index.js";
 import type { EncodedPrompt } from "../render/prompt.js";
 
-/** What shapes the distribution a token is drawn from. Neutral values switch a filter off. */
-export interface Sampling {
-  /** 0 means: always the most probable token. */
-  temperature: number;
-  topP: number;
-  /** 0 means: no limit. */
-  topK: number;
-  minP: number;
-  repetitionPenalty: number;
-  presencePenalty: number;
-  frequencyPenalty: number;
+/** What shapes the distribution a token is drawn from, and with which luck. */
+export interface Sampling extends SamplingSettings {
   /** Null: drawn from the engine's seed, the prompt and how often it was seen. */
-  seed: number | null;
+  readonly seed: number | null;
 }
 
 /** A token and its natural log probability, exact in float32. `rank` 1 is the most probable; null when it was not computed. */

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
+import { templateVariables } from "../../src/http/chat-request.js";
 import { parseTokenizer } from "../../src/lm/tokenizer.js";
 import { Vocabulary } from "../../src/model/vocabulary.js";
 import { renderChat } from "../../src/render/prompt.js";
@@ -86,6 +87,29 @@ describe("rendering", () => {
         expect(text).toBe(value);
       }),
     );
+  });
+
+  it("tells the template the effort, and switches thinking unless the request does", () => {
+    const seen = (kwargs: Record<string, unknown> | null, effort: string | null) =>
+      render(
+        "{{ reasoning_effort }}|{{ enable_thinking }}",
+        '{"messages": [{"role": "user"}]}',
+        templateVariables(kwargs, effort),
+      ).text;
+    expect(seen(null, "low")).toBe("low|True");
+    expect(seen(null, "none")).toBe("none|False");
+    expect(seen({ enable_thinking: "own" }, "none")).toBe("none|own");
+    expect(seen(null, null)).toBe("|");
+  });
+
+  it("hands text parts to the template, which joins them its own way", () => {
+    const content = [
+      { type: "text", text: "a" },
+      { type: "text", text: "b<|im_end|>" },
+    ];
+    const { text, ids } = render(chat, JSON.stringify({ messages: [{ role: "user", content }] }));
+    expect(text).toContain("user\nab<|im_end|><|im_end|>\n");
+    expect(ids.filter((id) => id === end)).toHaveLength(1);
   });
 
   it("does not change at midnight", () => {
