@@ -1,4 +1,4 @@
-import type { Message } from "@tito/format";
+import type { Message, ToolCall } from "@tito/format";
 import { describe, expect, it } from "vitest";
 import { canonicalMessage, sameMessage } from "../src/index.js";
 
@@ -34,7 +34,7 @@ describe("canonical messages", () => {
   });
 
   it("says what it kept and what it did not", () => {
-    const call = (args: string): Message["tool_calls"] => [{ id: "c", name: "bash", arguments: args }];
+    const call = (args: string): ToolCall[] => [{ id: "c", name: "bash", arguments: args }];
     const stored = assistant({ content: null, reasoning: "why ", tool_calls: call('{"a": 1}') });
     const kept = sameMessage(stored, assistant({ content: "", tool_calls: call('{"a":1.0}') }));
     expect(kept).toEqual({
