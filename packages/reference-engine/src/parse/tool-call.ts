@@ -1,3 +1,5 @@
+import { jsonTokens } from "../json/tokens.js";
+
 /** The body of one `<tool_call>` block. `arguments` is the JSON text exactly as it was sampled. */
 export interface ParsedCall {
   name: string;
@@ -24,12 +26,11 @@ function memberText(json: string, wanted: string): string | null {
   let key: string | null = null;
   let valueAt = 0;
   let found: string | null = null;
-  for (const token of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]:,]/g)) {
-    const text = token[0];
+  for (const { text, start } of jsonTokens(json)) {
     const endsMember = depth === 1 && (text === "," || text === "}");
-    if (endsMember && key === wanted) found = json.slice(valueAt, token.index).trim();
+    if (endsMember && key === wanted) found = json.slice(valueAt, start).trim();
     if (endsMember) key = null;
-    else if (depth === 1 && text === ":") valueAt = token.index + 1;
+    else if (depth === 1 && text === ":") valueAt = start + 1;
     else if (depth === 1 && key === null && text.startsWith('"')) key = String(JSON.parse(text));
     if (text === "{" || text === "[") depth++;
     if (text === "}" || text === "]") depth--;

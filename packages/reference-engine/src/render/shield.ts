@@ -1,4 +1,5 @@
 import { TitoError } from "@tito/format";
+import { type JsonToken, jsonTokens } from "../json/tokens.js";
 
 /**
  * Carries values through a template unharmed.
@@ -25,11 +26,20 @@ export class Shield {
 
   /** Parses JSON so that every number and the order of the keys keep what the text says. Throws SyntaxError. */
   parse(json: string): unknown {
-    const token = /"(?:[^"\\]|\\.)*"(\s*:)?|-?\d+(\.\d+)?([eE][+-]?\d+)?/g;
-    const marked = json.replace(token, (text, colon?: string, fraction?: string, exponent?: string) => {
-      if (text.startsWith('"')) return colon === undefined ? text : this.#markKey(text);
-      return this.#markNumber(text, fraction !== undefined || exponent !== undefined);
-    });
+    JSON.parse(json); // Marks could turn what is no JSON, such as 007, into something that is.
+    let marked = "";
+    let kept = 0;
+    let previous: JsonToken | null = null;
+    const replace = ({ text, start }: JsonToken, by: string) => {
+      marked += json.slice(kept, start) + by;
+      kept = start + text.length;
+    };
+    for (const token of jsonTokens(json)) {
+      if (token.text === ":" && previous !== null) replace(previous, this.#markKey(previous.text));
+      else if (/^[-\d]/.test(token.text)) replace(token, this.#markNumber(token.text));
+      previous = token;
+    }
+    marked += json.slice(kept);
     return JSON.parse(marked);
   }
 
@@ -71,9 +81,9 @@ export class Shield {
     return /^"(?:0|[1-9]\d{0,9})"/.test(text) ? `"${this.#open}k${this.#close}${text.slice(1)}` : text;
   }
 
-  #markNumber(text: string, isFloat: boolean): string {
+  #markNumber(text: string): string {
     const value = Number(text);
-    const spelled = isFloat ? pythonFloat(value) : BigInt(text).toString();
+    const spelled = /[.eE]/.test(text) ? pythonFloat(value) : BigInt(text).toString();
     if (spelled === JSON.stringify(value)) return spelled;
     this.#numbers.push(spelled);
     return `"${this.#open}n${this.#numbers.length - 1}${this.#close}"`;

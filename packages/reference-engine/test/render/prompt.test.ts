@@ -6,6 +6,7 @@ import { templateVariables } from "../../src/http/chat-request.js";
 import { parseTokenizer } from "../../src/lm/tokenizer.js";
 import { Vocabulary } from "../../src/model/vocabulary.js";
 import { renderChat } from "../../src/render/prompt.js";
+import { Shield } from "../../src/render/shield.js";
 import { ChatTemplate } from "../../src/render/template.js";
 import { makeModelDirectory } from "../support/model-directory.js";
 
@@ -74,6 +75,12 @@ describe("rendering", () => {
     }
   });
 
+  it("takes arguments that are no JSON object as empty", () => {
+    for (const text of ["", "null", "[1]", '{"a": 007}', '{"a": 1.0.0}', "{1.5: 2}", '{"a": 01.5}', '{"a"']) {
+      expect(render(DUMP, withArguments(text)).text).toBe("{}");
+    }
+  });
+
   it("keeps any text whole, private-use characters and escapes included", () => {
     const content = fc.string({
       unit: fc.constantFrom("\uE000", "\uE001", "\uE002", "a", "\\", "u", "e", "0", "<|im_end|>", "é", "\n", "😀"),
@@ -85,6 +92,21 @@ describe("rendering", () => {
           JSON.stringify({ messages: [{ role: "user", content: value }] }),
         );
         expect(text).toBe(value);
+      }),
+    );
+  });
+
+  it("reads megabytes of escapes without running out of stack", () => {
+    const content = "\n".repeat(6_000_000);
+    const shield = new Shield("", []);
+    expect(shield.parse(JSON.stringify({ content, "7": 1 }))).toEqual({ content, [`${"\uE000"}k${"\uE001"}7`]: 1 });
+  });
+
+  it("parses any JSON to the value it means", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false, maxDepth: 4 }), (value) => {
+        const text = render("{{ v | tojson }}", '{"messages": [{"role": "user"}]}', new Map([["v", value]])).text;
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
       }),
     );
   });
