@@ -71,15 +71,18 @@ describe.each(families)("%s template", (family) => {
 
   it(`renders all ${conversations.length} conversations as transformers does, and refuses the same`, () => {
     const render = renderer(family, new ValueGuard([]));
-    conversations.forEach((conversation, i) => {
+    for (const [i, conversation] of conversations.entries()) {
       const chunks = render(conversation);
       const wanted = golden.conversations[i];
       const where = `${family}: ${conversation.name}`;
-      if (wanted === null || wanted === undefined) return expect(chunks, where).toBeNull();
+      if (wanted === null || wanted === undefined) {
+        expect(chunks, where).toBeNull();
+        continue;
+      }
       const text = chunks?.join("");
       if (wanted.text !== undefined) expect(text, where).toBe(wanted.text);
       else expect(text === undefined ? null : sha256(text), where).toBe(wanted.sha256);
-    });
+    }
   });
 
   it("renders the same again when it has seen every prefix of the conversation before", () => {
@@ -99,13 +102,16 @@ describe.each(families)("%s template", (family) => {
   it.skipIf(vocabulary === undefined || vocabularyMissing(vocabulary))("gives the reference's ids", async () => {
     const tokenizer: Tokenizer = await openVocabulary(vocabulary!);
     const render = renderer(family, tokenizer.guard);
-    conversations.forEach((conversation, i) => {
+    for (const [i, conversation] of conversations.entries()) {
       const wanted = golden.conversations[i];
       const chunks = render(conversation);
-      if (wanted?.ids === undefined || chunks === null) return expect(wanted?.ids).toBeUndefined();
+      if (wanted?.ids === undefined || chunks === null) {
+        expect(wanted?.ids).toBeUndefined();
+        continue;
+      }
       const encoded = tokenizer.encodeChunks(chunks);
       expect(idsDigest(encoded.ids), `${family}: ${conversation.name}`).toBe(wanted.ids);
       expect(encoded.special_text_escaped).toBe(false);
-    });
+    }
   });
 });
