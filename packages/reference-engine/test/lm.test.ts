@@ -86,6 +86,21 @@ describe("the language model behind the engine", () => {
     for (const entry of greedy.body.choices[0].logprobs.content) expect(entry.top_logprobs[0]).toEqual({ ...entry, top_logprobs: undefined });
   });
 
+  it("applies filters and penalties, and reports what was really drawn from", async () => {
+    const engine = await start();
+    const ask = async (more: object) =>
+      sampled((await post(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, seed: 6, ...EVIDENCE, ...more })).body);
+    const greedy = await ask({ temperature: 0 });
+    for (const filter of [{ top_k: 1 }, { top_p: 1e-6 }, { min_p: 1 }]) {
+      const only = await ask(filter);
+      expect(only.ids).toEqual(greedy.ids);
+      expect(only.logprobs.every((value) => value === 0)).toBe(true);
+    }
+    const free = await ask({});
+    expect((await ask({ top_k: -1, top_p: 1, min_p: 0, repetition_penalty: 1 })).ids).toEqual(free.ids);
+    expect((await ask({ frequency_penalty: 2, temperature: 0 })).ids).not.toEqual(greedy.ids);
+  });
+
   it("logs exactly the prompt it saw and what it sampled", async () => {
     const logFile = join(dir, "log.ndjson");
     const engine = await start({ logFile });
