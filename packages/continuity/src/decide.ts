@@ -2,11 +2,12 @@
 import type { DecisionEvidence } from "@tito/format";
 import { type Opening, openingOf } from "./opening.js";
 import { messagesKeep } from "./place.js";
-import { deepestMarks, idAt, linesThrough, type Point, walk } from "./prefix-tree.js";
+import { climb, deepestMarks, idAt, linesThrough, type Point, walk } from "./prefix-tree.js";
 import {
   type EngineState,
   lastTurn,
   lineTokens,
+  pointOnLine,
   type Segment,
   sampledWithin,
   segmentOf,
@@ -32,13 +33,18 @@ export function decide(state: EngineState, turn: EngineTurn, options: DecideOpti
 
 /** The longest checkpoint that the prompt starts with. Ties: delivered before undelivered, then the latest commit. */
 function winningTurn(state: EngineState, match: Point, fixed: string | undefined): TurnEntry | null {
+  const given = fixed === undefined ? undefined : state.turns.get(fixed);
+  if (given?.checkpointable && isOnPath(state, given, match)) return given;
   const found = deepestMarks(match, "checkpoints");
-  if (fixed !== undefined) {
-    const turn = state.turns.get(fixed);
-    if (turn?.checkpointable && turn.end_tokens <= match.depth) return turn;
-  }
   if (found === null) return null;
   return found.call_ids.map((id) => state.turns.get(id)!).reduce((best, turn) => (beats(turn, best) ? turn : best));
+}
+
+/** True when a turn's checkpoint is a prefix of what was matched. */
+function isOnPath(state: EngineState, turn: TurnEntry, match: Point): boolean {
+  if (turn.end_tokens > match.depth) return false;
+  const checkpoint = pointOnLine(state, { segment: turn.segment, tokens: turn.end_tokens });
+  return climb({ node: match.node, depth: turn.end_tokens }).node === checkpoint.node;
 }
 
 function beats(a: TurnEntry, b: TurnEntry): boolean {

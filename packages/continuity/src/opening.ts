@@ -13,6 +13,9 @@ import type { EngineTurn } from "./types.js";
 /** Leading messages of a request in which a summary is looked for when it contains no earlier reply. */
 const SUMMARY_MESSAGES = 12;
 
+/** Turns that are tried when the request contains no reply that is known, latest first. */
+const CANDIDATES_MAX = 16;
+
 export interface Opening {
   reason: OpeningReason;
   drift: Drift | null;
@@ -95,7 +98,8 @@ function reasonOf(cause: DriftCause): OpeningReason {
 function rewrittenBase(state: EngineState, turn: EngineTurn, facts: OpeningFacts): TurnEntry | null {
   const followers = facts.winner === null ? [] : (state.followers.get(facts.winner.call_id) ?? []);
   const shared = linesThrough(facts.match).map((line) => lastTurn(segmentOf(state, line)));
-  for (const candidate of [...followers, ...shared].sort((a, b) => b.commit - a.commit)) {
+  const latest = [...new Set([...followers, ...shared])].sort((a, b) => b.commit - a.commit).slice(0, CANDIDATES_MAX);
+  for (const candidate of latest) {
     if (turn.arrived_after !== null && candidate.commit > turn.arrived_after) continue;
     const how = rewrittenReply(candidate, turn.messages);
     if (how === "rewritten" || (how === "dropped" && candidate.delivery === "delivered")) return candidate;

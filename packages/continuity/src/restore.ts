@@ -40,11 +40,13 @@ export function restore(turns: Iterable<RestoredTurn>): Restored {
   return { state, skipped };
 }
 
-/** A turn may be extended: its ids are whole and it was not aborted. Missing log probabilities do not matter here. */
+/** Defects that leave the ids whole. A log probability that is missing, or usage that was not told, matters to training, not to continuity. */
+const IDS_STAY_WHOLE: ReadonlySet<string> = new Set(["logprobs_missing", "logprob_not_finite", "usage_missing"]);
+
+/** A turn may be extended: it has sampled ids, they are whole, and it was not aborted. */
 export function isCheckpointable(record: Pick<TurnRecord, "sampled_ids" | "finish_reason" | "defects">): boolean {
   const aborted = record.finish_reason === "abort" || record.finish_reason === "error";
-  const wholeIds = record.defects.every((defect) => defect.startsWith("logprob"));
-  return record.sampled_ids.length > 0 && !aborted && wholeIds;
+  return record.sampled_ids.length > 0 && !aborted && record.defects.every((defect) => IDS_STAY_WHOLE.has(defect));
 }
 
 function misfit(state: EngineState, turn: RestoredTurn): string | null {

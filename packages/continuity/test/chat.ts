@@ -21,6 +21,9 @@ export class Chat {
   private readonly vocabulary = new Vocabulary();
   private count = 0;
 
+  /** `committed` is called after every turn. */
+  constructor(private readonly committed: (turn: EngineTurn, decision: Decision, commit: number) => void = () => {}) {}
+
   ask(messages: readonly Message[], reply: Message, options: Ask = {}): Decision {
     const { template = "keep", tools = "one", ...more } = options;
     this.count += 1;
@@ -32,7 +35,7 @@ export class Chat {
       lane: "main",
       messages,
       reply,
-      tools_sha256: tools,
+      tools_sha256: Buffer.from(tools.padEnd(32, ".")).toString("hex"),
       renderer_contract: "c1",
       retry_of: null,
       harness: null,
@@ -41,11 +44,17 @@ export class Chat {
     };
     const decision = decide(this.state, turn);
     commit(this.state, turn, decision, this.count);
+    this.committed(turn, decision, this.count);
     return decision;
   }
 
   find(messages: readonly Message[], harness: string | null = null): FoundCheckpoint {
-    return findCheckpoint(this.state, { messages, tools_sha256: "one", renderer_contract: "c1", harness });
+    return findCheckpoint(this.state, {
+      messages,
+      tools_sha256: Buffer.from("one".padEnd(32, ".")).toString("hex"),
+      renderer_contract: "c1",
+      harness,
+    });
   }
 }
 

@@ -58,4 +58,32 @@ describe("decisions from ids alone", () => {
     const next = play(state, bareTurn("c", [1, 2, 3, 4, 5, 6, 7], [8]));
     expect(next).toMatchObject({ kind: "branch", parent: { segment: 1, tokens: 6 }, reason: "after_incomplete" });
   });
+
+  it("takes the checkpoint that a prompt was built from, unless it is no prefix of that prompt", () => {
+    const state = createState();
+    play(state, bareTurn("a", [1, 2], [3]));
+    play(state, bareTurn("b", [1, 2], [3]));
+    play(state, bareTurn("x", [7, 7, 7, 7], [8]));
+    const next = bareTurn("c", [1, 2, 3, 4, 5, 6], [9]);
+    expect(decide(state, next, { checkpoint: "a" })).toMatchObject({ kind: "append", segment: 1 });
+    expect(decide(state, next)).toMatchObject({ kind: "append", segment: 2 });
+    expect(decide(state, next, { checkpoint: "x" })).toMatchObject({ kind: "append", segment: 2 });
+    expect(decide(state, next, { checkpoint: "no such call" })).toMatchObject({ kind: "append", segment: 2 });
+  });
+
+  it("refuses to commit a decision that does not fit the state any more", () => {
+    const state = createState();
+    play(state, bareTurn("a", [1, 2], [3]));
+    const one = bareTurn("b", [1, 2, 3, 4], [5]);
+    const two = bareTurn("c", [1, 2, 3, 6], [7]);
+    const stale = decide(state, two);
+    play(state, one);
+    expect(() => commit(state, two, stale, 3)).toThrow(/cannot be appended to/);
+    expect(() => commit(state, one, decide(state, one), 3)).toThrow(/committed before/);
+    expect(() => commit(state, two, decide(state, two), 2)).toThrow(/must ascend/);
+    const opening = decide(state, bareTurn("d", [50], [51]));
+    play(state, bareTurn("e", [60], [61]));
+    expect(() => commit(state, bareTurn("d", [50], [51]), opening, 9)).toThrow(/is not the next one/);
+    expect(state.turns.size).toBe(3);
+  });
 });
