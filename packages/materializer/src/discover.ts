@@ -24,10 +24,12 @@ const REWARD_FILES = ["reward.json", "reward.txt", join("verifier", "reward.json
 export function findTrials(paths: readonly string[]): FoundTrial[] {
   const trials = new Map<string, FoundTrial>();
   const seen = new Set<string>();
-  for (const path of paths) {
+  const roots = paths.map((path) => {
     if (!statSync(path, { throwIfNoEntry: false })) throw new TitoError("not_found", `${path} does not exist`);
-    walk({ dir: realpathSync(path), depth: 0, trial: null }, trials, seen);
-  }
+    return realpathSync(path);
+  });
+  // Parents first, so that it does not matter in which order overlapping paths are given.
+  for (const dir of roots.sort((a, b) => a.length - b.length)) walk({ dir, depth: 0, trial: null }, trials, seen);
   return [...trials.values()].sort((a, b) => compareText(a.dir, b.dir));
 }
 

@@ -3,6 +3,7 @@
  * Where a new segment's match with its parent ends inside the parent's last sampled span, after at least one kept token,
  * and at most `maxLost` tokens of the checkpoint are lost, both become one sample.
  */
+import { realign } from "@tito/continuity";
 import type { EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./evidence.js";
 import type { Line, Lines } from "./lines.js";
 
@@ -22,10 +23,10 @@ export function realignLines(evidence: TrajectoryEvidence, lines: Lines, maxLost
   const joinsParent = new Map<number, number>();
   if (maxLost > 0) {
     for (const segment of evidence.segments) {
-      const lost = lostTokens(evidence, lines, segment);
-      if (lost === null || lost > maxLost || successor.has(segment.parent!.segment)) continue;
-      successor.set(segment.parent!.segment, segment.segment);
-      joinsParent.set(segment.segment, segment.parent!.segment);
+      if (segment.parent === null || successor.has(segment.parent.segment)) continue;
+      if (!joins(evidence, lines, { segment, maxLost })) continue;
+      successor.set(segment.parent.segment, segment.segment);
+      joinsParent.set(segment.segment, segment.parent.segment);
     }
   }
   const joined: JoinedLine[] = [];
@@ -46,17 +47,20 @@ export function realignLines(evidence: TrajectoryEvidence, lines: Lines, maxLost
   return joined;
 }
 
-/** Tokens of the parent's checkpoint that a realignment would give up; null when the segments cannot be realigned. */
-function lostTokens(evidence: TrajectoryEvidence, lines: Lines, segment: EvidenceSegment): number | null {
-  if (segment.parent === null || segment.turns.every((turn) => turn.damage !== null)) return null;
+/** True when the shared rule holds for this pair and nothing else goes on behind the match. */
+function joins(
+  evidence: TrajectoryEvidence,
+  lines: Lines,
+  pair: { segment: EvidenceSegment; maxLost: number },
+): boolean {
+  const { segment, maxLost } = pair;
+  if (segment.parent === null || segment.turns.every((turn) => turn.damage !== null)) return false;
   const parent = lines.of(segment.parent.segment);
-  const last = parent.turns[parent.turns.length - 1];
   const piece = parent.pieces[parent.pieces.length - 1];
-  if (!last || !piece || piece.turn !== last || piece.kind !== "action") return null;
-  const match = segment.parent.tokens;
-  if (match <= piece.start || match >= piece.end) return null;
-  const extended = evidence.segments.some(
-    (other) => other !== segment && other.parent?.segment === parent.segment && other.parent.tokens > match,
+  if (piece?.kind !== "action" || !parent.turns.includes(piece.turn)) return false;
+  const match_tokens = segment.parent.tokens;
+  if (realign({ last_sampled: piece, match_tokens, max_lost_tokens: maxLost }) === null) return false;
+  return !evidence.segments.some(
+    (other) => other !== segment && other.parent?.segment === parent.segment && other.parent.tokens > match_tokens,
   );
-  return extended ? null : piece.end - match;
 }

@@ -58,3 +58,31 @@ export const INELIGIBLE_REASONS: ReadonlySet<MaskReason> = new Set<MaskReason>([
   "client_gone",
   "aborted",
 ]);
+
+/** One sentence for each reason; `tito explain` prints it. */
+export const REASON_TEXTS: Readonly<Record<SpanReason, string>> = {
+  trained: "the policy sampled it here, behind exactly these tokens, and the harness got it",
+  shared_prefix: "sampled here, and an earlier sample shows and owns it",
+  prompt: "part of the first prompt; nothing was sampled here",
+  context: "tool results, user messages or template text after the first answer; nothing was sampled here",
+  seam: "ids of the template's own that a certified junction put between two turns; nothing was sampled here",
+  capture_damage: "its record, or the prompt it needs, is damaged or disagrees with itself",
+  logprob_missing: "the engine gave no finite log probability for it",
+  logprob_not_behaviour: "its log probability is not that of the distribution it was sampled from",
+  aborted: "the call was cut short before the policy ended it",
+  client_gone: "the harness hung up during the answer",
+  retry_orphan: "the harness asked again and went on with the other answer",
+  undelivered: "the answer did not reach the harness, and no later prompt contains it",
+  delivery_unknown: "nothing says that the answer reached the harness, and no later prompt contains it",
+  auxiliary: "an auxiliary call (title, summary line, probe); the policy masks these",
+  sub_agent: "a sub-agent's call; the policy masks these",
+  compaction: "a compaction call; the policy masks these",
+  main_lane: "a call of the main agent; the policy masks these",
+  length: "the call ended at its token limit; the policy masks these",
+  malformed: "the output did not parse; the policy masks these",
+  stale_version: "sampled by weights older than max_version_age allows",
+  version_unknown: "the weight version is not known, and max_version_age is set",
+  realign_overwritten: "given up so that two segments could be one sample",
+  max_seq_len: "its turn ends behind max_seq_len",
+  off_line: "later turns of its segment do not build on it",
+};

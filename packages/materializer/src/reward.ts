@@ -63,10 +63,17 @@ export function judge(
   given: { excluded: string | null; termination: Termination },
 ): Verdict {
   const scope = scopeOf(facts);
-  const value = compileExpression(policy.reward, "reward")(scope);
+  return {
+    reward: rewardOf(facts, policy.reward),
+    excluded: given.excluded ?? byTermination(policy, given.termination) ?? byRule(policy, scope),
+  };
+}
+
+/** The number that a reward rule makes of a run's facts. */
+export function rewardOf(facts: RunFacts, rule: string): number | null {
+  const value = compileExpression(rule, "reward")(scopeOf(facts));
   const number = typeof value === "boolean" ? Number(value) : value;
-  const reward = typeof number === "number" && Number.isFinite(number) ? number : null;
-  return { reward, excluded: given.excluded ?? byTermination(policy, given.termination) ?? byRule(policy, scope) };
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
 }
 
 function byTermination(policy: Pick<Policy, "exclude">, termination: Termination): string | null {

@@ -62,6 +62,8 @@ export const runHeadSchema = z.strictObject({
   renderer_contract: text.nullable(),
   weight_versions: z.array(text),
   task: z.strictObject({ id: text.nullable(), source: text.nullable(), instruction_sha256: text.nullable() }),
+  /** What `--metadata` recorded; reward, exclusion and group rules can see it. */
+  metadata: z.record(text, text),
   environment: z.strictObject({ kind: text.nullable(), image: text.nullable(), sandbox_id: text.nullable() }),
   /** What the verifier said, as it said it. */
   scores: z.record(text, score),
@@ -69,6 +71,8 @@ export const runHeadSchema = z.strictObject({
   scores_source: text.nullable(),
   reward_rule: text,
   reward: z.number().nullable(),
+  /** Rewards of turns, one per turn over the trajectories in order, when a turn-reward file named this run. */
+  turn_rewards: z.array(z.number()).nullable(),
   credit_rule: z.enum(["none", "grpo", "grpo-no-std", "rloo", "batch-baseline"]),
   group: groupSchema,
   weight: z.number().min(0),

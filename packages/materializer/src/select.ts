@@ -50,14 +50,17 @@ function captureReason(turn: EvidenceTurn, policy: SelectPolicy): MaskReason | n
   if (missing === "all" || (missing === "some" && policy.logprob_missing === "turn")) return "logprob_missing";
   if (policy.logprob_not_behaviour === "mask" && !isBehaviourLogprob(turn)) return "logprob_not_behaviour";
   if (turn.defects.includes("client_gone")) return "client_gone";
-  if (turn.defects.includes("aborted") || turn.finish_reason === "abort" || turn.finish_reason === "error")
-    return "aborted";
+  const cut = turn.defects.some((defect) => CUT_SHORT.has(defect));
+  if (cut || turn.finish_reason === "abort" || turn.finish_reason === "error") return "aborted";
   return null;
 }
 
+/** Defects of a reply that ended before the policy ended it. */
+const CUT_SHORT: ReadonlySet<string> = new Set(["aborted", "aborted_by_seal", "stream_cut", "engine_error"]);
+
 /** Defects that have a reason of their own; any other defect is damage. */
 function isNamedDefect(defect: string): boolean {
-  return defect === "aborted" || defect === "client_gone" || defect.startsWith("logprob");
+  return CUT_SHORT.has(defect) || defect === "client_gone" || defect.startsWith("logprob");
 }
 
 function missingLogprobs(turn: EvidenceTurn): "none" | "some" | "all" {

@@ -98,7 +98,7 @@ function csvValue(cell: string, column: string): Value {
 export function parseCsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
-  const cell = /("(?:[^"]|"")*"|[^,\r\n]*)(,|\r\n|\n|\r|$)/y;
+  const cell = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r\n|\n|\r|$)/y;
   const source = text.startsWith("\uFEFF") ? text.slice(1) : text;
   while (cell.lastIndex < source.length) {
     const match = cell.exec(source);

@@ -74,6 +74,7 @@ export function surveyRun(source: RunSource, context: SurveyContext): RunSurvey 
   };
   const verdict = judge(facts, policy, { excluded: source.excluded, termination: ending.termination });
   const group_id = groupOf(facts, policy.credit.group, run_id);
+  const rewards = rewardsOf(source, evidence, verdict.reward);
   return {
     head: {
       schema: "tito.rollout_run/v1",
@@ -83,11 +84,13 @@ export function surveyRun(source: RunSource, context: SurveyContext): RunSurvey 
       attempt,
       ...recordedFacts(source, evidence),
       task,
+      metadata: Object.fromEntries(source.metadata),
       environment: environmentOf(source),
       scores: Object.fromEntries(source.scores),
       scores_source: source.scores_source,
       reward_rule: policy.reward,
       reward: verdict.reward,
+      turn_rewards: source.turn_rewards === null ? null : rewards,
       credit_rule: policy.credit.rule,
       group: { group_id, size: 1, counted: 0, mean: null, std: null, flags: [] },
       weight: 0,
@@ -99,7 +102,7 @@ export function surveyRun(source: RunSource, context: SurveyContext): RunSurvey 
       turns,
       evidence: files,
     },
-    rewards: rewardsOf(source, evidence, verdict.reward),
+    rewards,
     samples,
     wide: evidence.some((each) => each.turns.some((turn) => turn.logprobs instanceof Float64Array)),
     uncaptured: evidence.flatMap((each) => [...each.uncaptured]),

@@ -96,7 +96,7 @@ function make(calls: Call[], given: PolicyFlags, text: string | null) {
   return { policy, evidence, built, coverage: coverageOf(evidence, built) };
 }
 
-const RUNS = { numRuns: 400 };
+const RUNS = { numRuns: 150 };
 
 describe("random trajectories through random policies", () => {
   it("account for every captured token exactly once, train none that was not sampled there, and cut only at turn ends", () => {

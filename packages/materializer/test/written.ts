@@ -24,6 +24,8 @@ export interface TrajectorySpec {
   metadata?: Record<string, string>;
   /** Do not seal: as after a kill. */
   unsealed?: boolean;
+  /** By call number: ids whose digest is recorded instead of the prompt's. */
+  sha256Of?: Record<number, number[]>;
   /** Records that the journal gets after the calls. */
   after?: (writer: TrajectoryWriter) => Promise<void> | void;
 }
@@ -80,6 +82,8 @@ export async function writeTrajectory(out: string, spec: TrajectorySpec): Promis
       decision.kind === "append"
         ? { segment: decision.segment }
         : { open: { segment: decision.segment, parent: decision.parent, continues: decision.continues } };
+    const other = spec.sha256Of?.[index];
+    if (other) record.prompt_sha256 = promptDigest(Int32Array.from(other));
     await writer.commitTurn({ ...place, turn: record });
     const delivery = call.delivery ?? "delivered";
     if (delivery !== "unknown") {
