@@ -114,7 +114,7 @@ async function attemptOnce(
       if (againMs === null) await giveFailure(context, call, outcome.error);
       return againMs;
     }
-    const rest = relay.close(outcome.sampled, outcome.raw);
+    const rest = outcome.failure === null ? relay.close(outcome.sampled, outcome.raw) : "";
     const unrecorded = await recordOutcome(context, plan, call.callId, {
       outcome,
       events: relay.events,

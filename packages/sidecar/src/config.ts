@@ -90,6 +90,11 @@ export function readConfig(options: SidecarOptions): SidecarConfig {
       "--tito-prompt-mode incremental needs --renderer BUNDLE_DIR: the engine renders whole histories only",
     );
   }
+  if (config.renderer !== "engine") {
+    throw new TitoError("usage", `--renderer ${config.renderer}: only the engine renders in this version`, {
+      hint: "leave --renderer away",
+    });
+  }
   if (config.gateway && config.secrets.apiKey === null) {
     throw new TitoError("usage", "--gateway needs --api-key-file: its key creates trajectories");
   }

@@ -64,10 +64,3 @@ export function toolsDigest(tools: readonly ToolDefinition[]): Buffer {
   const list = tools.map((tool) => [tool.name, tool.description ?? null, tool.parameters ?? null]);
   return createHash("sha256").update(JSON.stringify(list)).digest();
 }
-
-/** SHA-256 over ids as little-endian int32. */
-export function idsDigest(ids: Int32Array): Buffer {
-  const bytes = Buffer.alloc(ids.length * 4);
-  for (let index = 0; index < ids.length; index++) bytes.writeInt32LE(ids[index]!, index * 4);
-  return createHash("sha256").update(bytes).digest();
-}

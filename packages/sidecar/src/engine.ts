@@ -28,7 +28,7 @@ export async function openEngine(config: SidecarConfig): Promise<Engine> {
       config,
       upstream,
       profile,
-      source: engineSource(config, profile),
+      source: engineSource(config, profile, upstream),
       weightVersion: async () => (profile.hasWeightInfo ? readWeightVersion(upstream).catch(() => null) : null),
       headers: (trajectory) => ({ "x-tito-head": anchorHeader(trajectory.writer.head()) }),
     };

@@ -4,5 +4,8 @@
  */
 export { ENGINES, readConfig, redactConfig, type SidecarConfig, type SidecarOptions, TRAJECTORY_ID } from "./config.js";
 export type { Endpoint } from "./endpoint.js";
+export { type FlagSpec, type FlagValues, parseFlags, SIDECAR_FLAGS } from "./flags.js";
+export { type RunIo, runCommand } from "./run-command.js";
 export type { SealReport } from "./seal.js";
 export { type Sidecar, type SidecarHooks, startSidecar, WRITER_VERSION } from "./sidecar.js";
+export { sidecarCommand } from "./sidecar-command.js";

@@ -134,10 +134,10 @@ async function findModel(upstream: Upstream, model: string): Promise<string> {
       },
     );
   }
-  const entries = asArray(asObject(parseJson(await response.text()))?.["data"]) ?? [];
-  const entry = entries.find((one) => asString(asObject(one)?.["id"]) === model);
+  const entries = asArray(asObject(parseJson(await response.text()))?.data) ?? [];
+  const entry = entries.find((one) => asString(asObject(one)?.id) === model);
   if (entry !== undefined) return JSON.stringify(entry);
-  const names = entries.flatMap((one) => asString(asObject(one)?.["id"]) ?? []).slice(0, 10);
+  const names = entries.flatMap((one) => asString(asObject(one)?.id) ?? []).slice(0, 10);
   throw new TitoError(
     "upstream_rejected",
     `the engine at ${upstream.base} does not serve the model ${JSON.stringify(model)}`,
@@ -175,9 +175,9 @@ async function ask(upstream: Upstream, model: string, fields: Record<string, unk
 }
 
 function topLogprob(json: unknown): number | null {
-  const choice = asObject(asArray(asObject(json)?.["choices"])?.[0]);
-  const first = asObject(asArray(asObject(choice?.["logprobs"])?.["content"])?.[0]);
-  const values = (asArray(first?.["top_logprobs"]) ?? []).map((one) => asObject(one)?.["logprob"]);
+  const choice = asObject(asArray(asObject(json)?.choices)?.[0]);
+  const first = asObject(asArray(asObject(choice?.logprobs)?.content)?.[0]);
+  const values = (asArray(first?.top_logprobs) ?? []).map((one) => asObject(one)?.logprob);
   const numbers = values.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
   return numbers.length === 0 ? null : Math.max(...numbers);
 }

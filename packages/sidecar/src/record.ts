@@ -4,9 +4,9 @@
  */
 import { commit, type EngineTurn, isCheckpointable } from "@tito/continuity";
 import type { FinishReason, TurnRecord, VersionSpan } from "@tito/format";
-import { TitoError } from "@tito/format";
+import { promptDigest, TitoError } from "@tito/format";
 import type { CallContext, IncomingCall } from "./call.js";
-import { idsDigest, laneOf, place, toolsDigest, type UnplacedTurn } from "./decide.js";
+import { laneOf, place, toolsDigest, type UnplacedTurn } from "./decide.js";
 import type { DialectError, ReplyEvent } from "./dialect/neutral.js";
 import { assembleMessage, isMalformed } from "./message.js";
 import type { PromptPlan } from "./prompt/source.js";
@@ -187,7 +187,7 @@ function unplacedTurn(
     sampling: plan.sampling,
     logprob_mode: engine.profile.logprobMode,
     prompt_mode: plan.promptMode,
-    prompt_sha256: idsDigest(sampled.promptIds),
+    prompt_sha256: promptDigest(sampled.promptIds),
     sampled_ids: sampled.ids,
     logprobs: sampled.logprobs,
     logprob_gaps: sampled.gaps,

@@ -8,6 +8,7 @@ import { type Context, Hono } from "hono";
 import { readBody } from "./body.js";
 import { serveCall } from "./call.js";
 import type { SidecarConfig } from "./config.js";
+import { countTokensReply, messagesCodec } from "./dialect/messages.js";
 import { codecOf, dialectOfPath } from "./dialects.js";
 import { endpointOf } from "./endpoint.js";
 import type { Engine } from "./engine.js";
@@ -130,10 +131,15 @@ async function serve(
       const trajectory = await parts.table.enterAsOwner(route.trajectoryId, key, false);
       return sendJson(outgoing, 200, await parts.seal(trajectory));
     }
-    case "count_tokens":
-      throw new TitoError("unsupported", "tokens can not be counted without a renderer", {
-        hint: "start with --renderer BUNDLE_DIR",
-      });
+    case "count_tokens": {
+      await parts.table.enter(route.trajectoryId, key);
+      const request = messagesCodec.parse(await readBody(incoming));
+      return sendText(
+        outgoing,
+        200,
+        countTokensReply(await parts.engine.source.countTokens({ request, bodyText: null })),
+      );
+    }
     case "call": {
       const receivedMs = Date.now();
       const trajectory = await parts.table.enter(route.trajectoryId, key);

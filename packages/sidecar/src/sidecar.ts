@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { TitoError } from "@tito/format";
+import { type Disk, nodeDisk, TitoError } from "@tito/format";
 import { AnchorSink } from "./anchor.js";
 import { readConfig, type SidecarConfig, type SidecarOptions } from "./config.js";
 import { type Endpoint, endpointOf, gatewayEndpoint, removeEndpointFile, writeEndpointFile } from "./endpoint.js";
@@ -31,6 +31,8 @@ export interface Sidecar {
 export interface SidecarHooks {
   log?: Log;
   hmacKey?: Uint8Array | null;
+  /** Another disk than the machine's, for tests of what happens when it fails. */
+  disk?: Disk;
 }
 
 /**
@@ -47,6 +49,7 @@ export async function startSidecar(options: SidecarOptions, hooks: SidecarHooks 
     config,
     writerVersion: WRITER_VERSION,
     hmacKey: hooks.hmacKey ?? null,
+    disk: hooks.disk ?? nodeDisk,
     onAnchor,
     log,
   });

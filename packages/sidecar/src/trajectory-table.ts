@@ -1,5 +1,5 @@
 /** The trajectories of this process: one, or, as a gateway, as many as come. A wrong key and an unknown id look the same from outside. */
-import { TitoError } from "@tito/format";
+import { type Disk, TitoError } from "@tito/format";
 import type { SidecarConfig } from "./config.js";
 import { keyDigest, keyMatches, trajectoryKey } from "./gate.js";
 import type { Log } from "./log.js";
@@ -9,6 +9,7 @@ export interface TableOptions {
   config: SidecarConfig;
   writerVersion: string;
   hmacKey: Uint8Array | null;
+  disk: Disk;
   onAnchor(line: string): void;
   log: Log;
 }

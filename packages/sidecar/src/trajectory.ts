@@ -14,6 +14,7 @@ import {
 } from "@tito/continuity";
 import {
   createTrajectoryWriter,
+  type Disk,
   type SealAnswer,
   TitoError,
   type TrajectoryWriter,
@@ -35,6 +36,7 @@ export interface TrajectoryOptions {
   apiKey: string;
   writerVersion: string;
   hmacKey: Uint8Array | null;
+  disk: Disk;
   onAnchor(line: string): void;
   log: Log;
 }
@@ -94,6 +96,7 @@ export class Trajectory {
       configJson: redactConfig(config).json,
       writerVersion: options.writerVersion,
       durability: config.durability,
+      disk: options.disk,
       onAnchor: (head) => options.onAnchor(JSON.stringify(head)),
       ...(options.hmacKey === null ? {} : { hmacKey: Uint8Array.from(options.hmacKey) }),
     });

@@ -108,7 +108,7 @@ export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
   const request = parsed.data;
   const slices = sliceObject(text);
   refuse(request, slices, text);
-  const toolChoice = request["tool_choice"] === "none" ? "none" : "auto";
+  const toolChoice = request.tool_choice === "none" ? "none" : "auto";
   return {
     dialect: "chat",
     stream: request.stream === true,
@@ -148,7 +148,7 @@ function refuse(request: z.output<typeof body>, slices: readonly Slice[], text: 
     const slice = findSlice(slices, name);
     if (slice !== undefined && sliceText(text, slice) !== "null") throw new TitoError("unsupported", `${name}: ${why}`);
   }
-  if (request["include_reasoning"] === false) {
+  if (request.include_reasoning === false) {
     throw new TitoError("unsupported", "include_reasoning: false makes the engine hide token ids");
   }
   const parts = request.messages.flatMap((one) => (Array.isArray(one.content) ? one.content : []));

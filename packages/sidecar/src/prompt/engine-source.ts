@@ -1,11 +1,14 @@
 /** The engine source of prompt ids: the harness's messages go on unchanged, the engine renders them and says which ids it used. */
 import { createHash } from "node:crypto";
+import { TitoError } from "@tito/format";
 import type { SidecarConfig } from "../config.js";
 import type { NeutralFinish, NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
 import { findSlice, sliceObject, sliceText } from "../json/slices.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Sampled } from "../sample/sampled.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
+import { countPromptTokens } from "../sample/token-count.js";
+import type { Upstream } from "../sample/upstream.js";
 import { VLLM_CHAT_PATH, vllmChatBody } from "../sample/vllm.js";
 import { chatBody } from "./chat-body.js";
 import type { PromptPlan, PromptSource, ReplyReader } from "./source.js";
@@ -28,13 +31,18 @@ export interface EngineFacts {
   streamsIds: boolean;
 }
 
-export function engineSource(config: SidecarConfig, facts: EngineFacts): PromptSource {
+export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream: Upstream): PromptSource {
+  const count = (body: string): Promise<number> => countPromptTokens(upstream, config.model, body);
   return {
+    countTokens: ({ request, bodyText }) => count(bodyText ?? chatBody(request)),
     prepare: async ({ request, bodyText }): Promise<PromptPlan> => {
       const body = bodyText ?? chatBody(request);
-      const sampling = effectiveSampling(request, config.sampling, config.maxOutputTokens);
+      // Without a limit of ours the engine's own refusal is exact, and costs no extra round trip.
+      const room = config.maxContextTokens === null ? null : roomLeft(config.maxContextTokens, await count(body));
+      const limit = lowest(config.maxOutputTokens, room);
+      const sampling = effectiveSampling(request, config.sampling, limit);
       const stream = request.stream && facts.streamsIds;
-      const capped = config.maxOutputTokens === null ? null : lowest(request.maxOutputTokens, config.maxOutputTokens);
+      const capped = limit === null ? null : lowest(request.maxOutputTokens, limit);
       return {
         promptIds: null,
         promptMode: "full_history",
@@ -50,6 +58,15 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts): PromptS
       };
     },
   };
+}
+
+/** Tokens that an answer may have. The wording is the one that harnesses look for. @throws TitoError `context_overflow`. */
+function roomLeft(contextTokensMax: number, promptTokens: number): number {
+  if (promptTokens < contextTokensMax) return contextTokensMax - promptTokens;
+  throw new TitoError(
+    "context_overflow",
+    `This model's maximum context length is ${contextTokensMax} tokens. However, your messages resulted in ${promptTokens} tokens.`,
+  );
 }
 
 /** `engine:<sha256>`; template arguments of the request are folded in, because they change the rendering. */

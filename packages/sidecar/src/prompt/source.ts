@@ -42,4 +42,6 @@ export interface ReplyReader {
 export interface PromptSource {
   /** @throws TitoError `unsupported` or `context_overflow` before any token is spent. */
   prepare(input: PromptInput): Promise<PromptPlan>;
+  /** Prompt ids that the request would have. */
+  countTokens(input: PromptInput): Promise<number>;
 }

@@ -46,34 +46,34 @@ const INT32_MAX = 2 ** 31 - 1;
 /** Reads a parsed chunk or body. */
 export function readEngineChunk(json: unknown): EngineChunk {
   const top = asObject(json) ?? {};
-  const choices = asArray(top["choices"]) ?? [];
+  const choices = asArray(top.choices) ?? [];
   const choice = asObject(choices[0]) ?? {};
-  const message = asObject(choice["delta"]) ?? asObject(choice["message"]) ?? {};
+  const message = asObject(choice.delta) ?? asObject(choice.message) ?? {};
   const reasoningKey =
-    asString(message["reasoning"]) !== null
+    asString(message.reasoning) !== null
       ? "reasoning"
-      : asString(message["reasoning_content"]) !== null
+      : asString(message.reasoning_content) !== null
         ? "reasoning_content"
         : null;
-  const meta = asObject(top["meta_info"]) ?? {};
+  const meta = asObject(top.meta_info) ?? {};
   return {
-    id: asString(top["id"]),
-    model: asString(top["model"]),
-    createdS: asCount(top["created"]),
-    error: readError(top["error"]),
-    promptIds: readPromptIds(top["prompt_token_ids"] ?? choice["prompt_token_ids"]),
-    sampled: readIds(choice["token_ids"]),
-    logprobs: readLogprobs(choice["logprobs"]),
-    finish: asString(choice["finish_reason"]),
-    stopReason: asString(choice["stop_reason"]) ?? asCount(choice["stop_reason"]),
-    usage: readUsage(top["usage"]),
-    versions: readVersions(choice["weight_versions"]),
-    version: asString(choice["weight_version"]) ?? asString(top["weight_version"]) ?? asString(meta["weight_version"]),
+    id: asString(top.id),
+    model: asString(top.model),
+    createdS: asCount(top.created),
+    error: readError(top.error),
+    promptIds: readPromptIds(top.prompt_token_ids ?? choice.prompt_token_ids),
+    sampled: readIds(choice.token_ids),
+    logprobs: readLogprobs(choice.logprobs),
+    finish: asString(choice.finish_reason),
+    stopReason: asString(choice.stop_reason) ?? asCount(choice.stop_reason),
+    usage: readUsage(top.usage),
+    versions: readVersions(choice.weight_versions),
+    version: asString(choice.weight_version) ?? asString(top.weight_version) ?? asString(meta.weight_version),
     reasoningKey,
     reasoning: reasoningKey === null ? null : asString(message[reasoningKey]),
-    content: asString(message["content"]),
-    tools: (asArray(message["tool_calls"]) ?? []).map(readTool),
-    extraChoices: choices.length > 1 || (asCount(choice["index"]) ?? 0) !== 0,
+    content: asString(message.content),
+    tools: (asArray(message.tool_calls) ?? []).map(readTool),
+    extraChoices: choices.length > 1 || (asCount(choice.index) ?? 0) !== 0,
   };
 }
 
@@ -82,9 +82,9 @@ export function readError(value: unknown): EngineChunk["error"] {
   if (typeof value === "string") return { message: value, code: null, status: null };
   const error = asObject(value);
   if (error === null) return null;
-  const code = error["code"];
+  const code = error.code;
   return {
-    message: asString(error["message"]) ?? JSON.stringify(error).slice(0, 500),
+    message: asString(error.message) ?? JSON.stringify(error).slice(0, 500),
     code: asString(code),
     status: asCount(code),
   };
@@ -105,8 +105,8 @@ function readIds(value: unknown): { ids: number[]; valid: boolean } | null {
 }
 
 function readLogprobs(value: unknown): LogprobEntry[] | null {
-  const content = asArray(asObject(value)?.["content"]);
-  return content === null ? null : content.map((entry) => readLogprob(asObject(entry)?.["logprob"]));
+  const content = asArray(asObject(value)?.content);
+  return content === null ? null : content.map((entry) => readLogprob(asObject(entry)?.logprob));
 }
 
 function readLogprob(value: unknown): LogprobEntry {
@@ -118,17 +118,17 @@ function readUsage(value: unknown): EngineChunk["usage"] {
   const usage = asObject(value);
   if (usage === null) return null;
   return {
-    prompt: asCount(usage["prompt_tokens"]),
-    completion: asCount(usage["completion_tokens"]),
-    cached: asCount(asObject(usage["prompt_tokens_details"])?.["cached_tokens"]),
-    reasoning: asCount(asObject(usage["completion_tokens_details"])?.["reasoning_tokens"]),
+    prompt: asCount(usage.prompt_tokens),
+    completion: asCount(usage.completion_tokens),
+    cached: asCount(asObject(usage.prompt_tokens_details)?.cached_tokens),
+    reasoning: asCount(asObject(usage.completion_tokens_details)?.reasoning_tokens),
   };
 }
 
 function readVersions(value: unknown): VersionSpan[] | null {
   const spans = (asArray(value) ?? []).flatMap((item) => {
     const span = asObject(item);
-    const [version, start, end] = [asString(span?.["version"]), asCount(span?.["start"]), asCount(span?.["end"])];
+    const [version, start, end] = [asString(span?.version), asCount(span?.start), asCount(span?.end)];
     return version === null || start === null || end === null ? [] : [{ version, start, end }];
   });
   return spans.length === 0 ? null : spans;
@@ -136,11 +136,11 @@ function readVersions(value: unknown): VersionSpan[] | null {
 
 function readTool(value: unknown, position: number): ToolDelta {
   const call = asObject(value) ?? {};
-  const named = asObject(call["function"]) ?? {};
+  const named = asObject(call.function) ?? {};
   return {
-    index: asCount(call["index"]) ?? position,
-    id: asString(call["id"]),
-    name: asString(named["name"]),
-    arguments: asString(named["arguments"]) ?? "",
+    index: asCount(call.index) ?? position,
+    id: asString(call.id),
+    name: asString(named.name),
+    arguments: asString(named.arguments) ?? "",
   };
 }

@@ -72,7 +72,7 @@ export function dialectError(error: unknown): DialectError {
     case "unsupported":
       return { kind: "unsupported", message, retryable: false };
     case "context_overflow":
-      return { kind: "context_overflow", message, retryable: false };
+      return { ...classify(400, message, null), kind: "context_overflow" };
     case "unauthorized":
     case "forbidden_host":
       return { kind: "unauthorized", message, retryable: false };
@@ -100,10 +100,10 @@ function failureMessage(body: string): string {
     return body.trim().startsWith("<") ? "" : body.trim();
   }
   const top = asObject(json);
-  const detail = top?.["detail"];
+  const detail = top?.detail;
   return (
-    readError(top?.["error"])?.message ??
-    asString(top?.["message"]) ??
+    readError(top?.error)?.message ??
+    asString(top?.message) ??
     (detail === undefined ? "" : (asString(detail) ?? JSON.stringify(detail)))
   );
 }
