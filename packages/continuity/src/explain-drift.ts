@@ -1,7 +1,7 @@
 /** Names the message-level cause of a drift. Looks at messages only; the ids have already decided. */
 import type { Message } from "@tito/format";
 import { type Drift, drift } from "./drift-causes.js";
-import { type DriftPlace, explainMisalignment } from "./explain-misalignment.js";
+import { type DriftPlace, explainMisalignment, summaryIn } from "./explain-misalignment.js";
 import { compareMessages, flatText, type MessageDifference } from "./message.js";
 import { type HarnessRules, NO_RULES, withoutVolatile } from "./rules.js";
 import { sameIdentity } from "./same-identity.js";
@@ -111,6 +111,8 @@ function explainContent(place: DriftPlace, where: string): Drift {
     return drift("volatile_text", `${where}: ${names}`);
   }
   if (role === "system" || role === "developer") return drift("system_changed", `${where}: another text`);
+  const summary = summaryIn([place.next[place.index]!], place.rules, place.summaries);
+  if (role === "assistant" && summary !== null) return drift("compaction", `${where}: ${summary}`);
   if (role === "tool") return explainToolResult(stored, returned, where, place.rules);
   if (role === "assistant" && returned.length > stored.length && stored !== "" && returned.includes(stored))
     return drift("merged_turn", `${where}: the reply's text with more text around it`);
