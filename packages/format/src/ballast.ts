@@ -5,7 +5,7 @@
 
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
-import { writeFully } from "./disk.js";
+import { closeQuietly, writeFully } from "./disk.js";
 import { BALLAST_FILE, type HeldDir, removeQuietly } from "./trajectory-dir.js";
 
 export const BALLAST_BYTES = 64 * 1024;
@@ -19,17 +19,18 @@ export class Ballast {
     const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
     this.fd = dir.disk.open(dir.at(BALLAST_FILE), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     // random, so that a compressing file system can not make it small
-    writeFully(dir.disk, this.fd, [randomBytes(BALLAST_BYTES)], () => undefined);
+    try {
+      writeFully(dir.disk, this.fd, [randomBytes(BALLAST_BYTES)], () => undefined);
+    } catch (error) {
+      this.drop();
+      throw error;
+    }
   }
 
   /** Gives the room and the descriptor back. */
   drop(): void {
     if (this.fd === null) return;
-    try {
-      this.dir.disk.close(this.fd);
-    } catch {
-      // the descriptor is given back whatever close(2) says
-    }
+    closeQuietly(this.dir.disk, this.fd);
     this.fd = null;
     removeQuietly(this.dir, BALLAST_FILE);
   }

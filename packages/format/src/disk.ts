@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { promisify } from "node:util";
+import { TitoError } from "./errors.js";
 
 export interface FileStatus {
   dev: number;
@@ -81,8 +82,10 @@ export function writeFully(
       taken = disk.writev(fd, rest);
     } catch (error) {
       const code = errorCode(error);
-      if ((code !== "EINTR" && code !== "EAGAIN") || ++interruptions > INTERRUPTIONS_MAX) throw error;
+      if ((code !== "EINTR" && code !== "EAGAIN") || interruptions >= INTERRUPTIONS_MAX) throw error;
     }
+    if (taken === 0 && ++interruptions > INTERRUPTIONS_MAX)
+      throw new TitoError("io", "the disk takes no bytes and reports no error");
     if (taken > 0) onProgress(taken);
     rest = dropBytes(rest, taken);
   }
@@ -102,6 +105,15 @@ function dropBytes(buffers: readonly Uint8Array[], bytes: number): Uint8Array[] 
     }
   }
   return rest;
+}
+
+/** Closes a descriptor whose bytes are synced or given up: Linux frees it whatever close(2) says, and nobody can act on the answer. */
+export function closeQuietly(disk: Disk, fd: number): void {
+  try {
+    disk.close(fd);
+  } catch {
+    // see above
+  }
 }
 
 /** Reads `length` bytes at `position`, looping on short reads; less only at the end of the file. */

@@ -3,7 +3,7 @@
  * A failed sync is final (https://wiki.postgresql.org/wiki/Fsync_Errors): the kernel may have dropped the pages, and a second try would lie.
  */
 import fs from "node:fs";
-import { type Disk, errorCode, writeFully } from "./disk.js";
+import { closeQuietly, type Disk, errorCode, writeFully } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { CHAIN_START, encodeFrame } from "./frame.js";
 import type { MacKey } from "./mac.js";
@@ -160,6 +160,6 @@ export class FrameFile {
   close(): void {
     if (!this.open) return;
     this.open = false;
-    this.disk.close(this.fd);
+    closeQuietly(this.disk, this.fd);
   }
 }

@@ -1,4 +1,5 @@
 /** The journal of this boot, and its successor when it can not be written any more: a file that failed is left as it is. */
+import { TitoError } from "./errors.js";
 import { type Durability, FrameFile, type Head, type Place } from "./frame-file.js";
 import { MacKey } from "./mac.js";
 import { encodeRecord } from "./record-codec.js";
@@ -18,6 +19,9 @@ export interface JournalOptions {
   previous: Head | null;
 }
 
+/** Journals that one process starts because the one before broke; after that the disk is not worth more. */
+const SUCCESSORS_MAX = 4;
+
 export class Journal {
   readonly mac: MacKey | null;
   /** Journals of this process that broke. */
@@ -26,6 +30,7 @@ export class Journal {
   private readonly options: JournalOptions;
   private file: FrameFile;
   private named: Promise<void>;
+  private successors = 0;
 
   /** Creates the file and writes its header. Throws the system error. */
   constructor(options: JournalOptions) {
@@ -61,13 +66,20 @@ export class Journal {
     const named = durability === "fsync" ? dir.root.sync() : Promise.resolve();
     // waited for by the next sync; until then a failure is not unhandled
     named.catch(() => undefined);
-    file.append(RecordType.journal_header, payload);
+    try {
+      file.append(RecordType.journal_header, payload);
+    } catch (error) {
+      file.close();
+      throw error;
+    }
     return { file, named };
   }
 
-  /** Leaves a broken file behind and goes on in the next one. Throws the system error. */
+  /** Leaves a broken file behind and goes on in the next one. Throws the system error, or `io` when that was tried too often. */
   startNext(): void {
     const { file } = this;
+    if (++this.successors > SUCCESSORS_MAX)
+      throw new TitoError("io", `${file.name}: the journal failed again and again`);
     this.closed.push({ ...this.asClosed(), state: "open" });
     file.close();
     this.boot = takeNextBoot(this.options.dir, this.boot);
@@ -105,7 +117,13 @@ export class Journal {
   }
 
   async sync(): Promise<void> {
-    await Promise.all([this.file.sync(), this.named]);
+    const { file } = this;
+    try {
+      await Promise.all([file.sync(), this.named]);
+    } catch (error) {
+      file.broken ??= "its name can not be made durable";
+      throw error;
+    }
   }
 
   findIdentityProblem(): string | null {

@@ -2,6 +2,8 @@
 import { TitoError } from "./errors.js";
 
 export const MANIFEST_SCHEMA = "tito.manifest/v1";
+/** Schema of the COMPLETE file: {schema, manifest_sha256}. */
+export const COMPLETE_SCHEMA = "tito.complete/v1";
 
 /** `complete`: everything that was asked is there. `empty`: no turn. `degraded`: recording failed. `incomplete`: something is known to be missing. */
 export type ManifestStatus = "complete" | "incomplete" | "empty" | "degraded";

@@ -133,7 +133,7 @@ export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog
   const log: TrajectoryLog = {
     dir,
     trajectory_id: path.basename(path.resolve(dir)),
-    manifest: readManifest(dir),
+    manifest: null,
     complete: fs.existsSync(path.join(dir, COMPLETE_FILE)),
     journals: [],
     segments: [],
@@ -146,6 +146,12 @@ export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog
     lifecycle: [],
     recorded_gaps: [],
   };
+  try {
+    log.manifest = readManifest(dir);
+  } catch (error) {
+    if (!TitoError.is(error) || options.mode === "strict") throw error;
+    log.gaps.push(unreadableFile(MANIFEST_FILE, error.message));
+  }
   for (const name of names.journals) readJournal(log, dir, name, options);
   const files: SegmentFile[] = [];
   for (const name of names.segments) {
@@ -153,15 +159,7 @@ export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog
       files.push(readSegment(path.join(dir, SEGMENTS_DIR, name), options));
     } catch (error) {
       if (!TitoError.is(error) || options.mode === "strict") throw error;
-      log.gaps.push({
-        reason: "unreadable",
-        file: `${SEGMENTS_DIR}/${name}`,
-        offset: 0,
-        bytes: 0,
-        seq: 0,
-        call_id: null,
-        detail: error.message,
-      });
+      log.gaps.push(unreadableFile(`${SEGMENTS_DIR}/${name}`, error.message));
     }
   }
   log.trajectory_id = log.journals[0]?.header.trajectory_id ?? files[0]?.header.trajectory_id ?? log.trajectory_id;
@@ -169,6 +167,10 @@ export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog
   log.segments = groupSegments(files);
   for (const file of files) log.gaps.push(...file.gaps);
   return log;
+}
+
+function unreadableFile(file: string, detail: string): LogGap {
+  return { reason: "unreadable", file, offset: 0, bytes: 0, seq: 0, call_id: null, detail };
 }
 
 /** Names of a trajectory's files, sorted by number. */
@@ -357,6 +359,11 @@ export function rebuildBody(log: TrajectoryLog, callId: string): Uint8Array {
   return rebuildBodyFrom((id) => log.intents.get(id)?.body, callId);
 }
 
+/** Many programs write a manifest.json; ours names its schema. */
+function isOurManifest(file: string): boolean {
+  return fs.statSync(file).size <= LIMITS.manifestBytesMax && fs.readFileSync(file, "utf8").includes('"tito.manifest/');
+}
+
 /** Every directory at or below `paths` that holds a manifest.json of ours or segments/*.seg, sorted, each once. Links are not followed. */
 export function findTrajectories(paths: readonly string[]): string[] {
   const found = new Set<string>();
@@ -369,7 +376,10 @@ export function findTrajectories(paths: readonly string[]): string[] {
     }
     const names = new Set(entries.map((entry) => entry.name));
     const isTrajectory = entries.some(
-      (entry) => entry.isFile() && (entry.name === MANIFEST_FILE || bootOfJournal(entry.name) !== null),
+      (entry) =>
+        entry.isFile() &&
+        (bootOfJournal(entry.name) !== null ||
+          (entry.name === MANIFEST_FILE && isOurManifest(path.join(dir, entry.name)))),
     );
     if (
       isTrajectory ||

@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { crc32c } from "./crc32c.js";
-import { type Disk, nodeDisk, readFully } from "./disk.js";
+import { closeQuietly, type Disk, nodeDisk, readFully } from "./disk.js";
 import { TitoError } from "./errors.js";
 import {
   CHAIN_START,
@@ -74,7 +74,7 @@ export function* scanFile(path: string, options: ScanOptions): Generator<ScanIte
       if (item.kind === "gap" && options.mode === "tail") return;
     }
   } finally {
-    disk.close(fd);
+    closeQuietly(disk, fd);
   }
 }
 

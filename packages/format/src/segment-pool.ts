@@ -110,15 +110,29 @@ export class SegmentPool {
     const payload = encodeRecord("segment_header", header);
     const path = dir.segments.at(name.slice(name.indexOf("/") + 1));
     const file = new FrameFile({ disk: dir.segments.disk, path, name, durability, mac });
-    const named = durability === "fsync" ? dir.segments.sync() : Promise.resolve();
+    const named = durability === "fsync" ? this.makeNameDurable(file) : Promise.resolve();
     // waited for by the commit that uses the file; until then a failure is not unhandled
     named.catch(() => undefined);
     const opened: OpenSegment = { segment, file, named, usedAt: ++this.uses };
     this.open.set(segment, opened);
     this.parts.set(segment, part);
     this.written.add(segment);
-    file.append(RecordType.segment_header, payload);
+    try {
+      file.append(RecordType.segment_header, payload);
+    } catch (error) {
+      file.broken ??= "it has no header";
+      throw error;
+    }
     return opened;
+  }
+
+  private async makeNameDurable(file: FrameFile): Promise<void> {
+    try {
+      await this.options.dir.segments.sync();
+    } catch (error) {
+      file.broken ??= "its name can not be made durable";
+      throw error;
+    }
   }
 
   private parkIdlest(): void {

@@ -4,7 +4,9 @@ import type { RecordMap, TurnRecord } from "./records.js";
 import type { TrajectoryLog } from "./trajectory-log.js";
 import type { JournalRecordName } from "./writer-types.js";
 
-const REASONS_MAX = 100;
+/** Reasons and their length in the manifest: it must fit the room that the ballast keeps. */
+const REASONS_MAX = 40;
+const REASON_LENGTH_MAX = 240;
 
 export class Tally {
   private readonly calls = new Set<string>();
@@ -66,7 +68,7 @@ export class Tally {
   }
 
   private reason(text: string): void {
-    if (this.reasons.length < REASONS_MAX) this.reasons.push(text);
+    if (this.reasons.length < REASONS_MAX) this.reasons.push(text.slice(0, REASON_LENGTH_MAX));
   }
 
   counts(segments: number, boots: number): ManifestCounts {
@@ -90,7 +92,7 @@ export class Tally {
   /** `degraded` before `incomplete` before `empty` before `complete`, with the reasons. */
   verdict(degraded: string | null): { status: ManifestStatus; reasons: string[] } {
     const reasons = [...this.reasons];
-    if (degraded !== null) reasons.unshift(degraded);
+    if (degraded !== null) reasons.unshift(degraded.slice(0, REASON_LENGTH_MAX));
     const dangling = this.dangling();
     for (const callId of dangling.slice(0, REASONS_MAX))
       reasons.push(`call ${callId} was asked and its end is not known`);

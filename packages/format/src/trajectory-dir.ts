@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { type Disk, errorCode } from "./disk.js";
+import { closeQuietly, type Disk, errorCode } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 
@@ -114,7 +114,7 @@ export class HeldDir {
   }
 
   close(): void {
-    this.disk.close(this.fd);
+    closeQuietly(this.disk, this.fd);
   }
 }
 
@@ -216,7 +216,7 @@ function createLock(root: HeldDir, boot: number): boolean {
   try {
     root.disk.writev(fd, [Buffer.from(`${process.pid} ${startTicks(process.pid) ?? "-"}\n`)]);
   } finally {
-    root.disk.close(fd);
+    closeQuietly(root.disk, fd);
   }
   return true;
 }

@@ -1,8 +1,8 @@
 /** Puts manifest.json, then COMPLETE, into a trajectory's directory, each durable before the next step. */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
-import { writeFully } from "./disk.js";
-import type { Manifest, ManifestFile } from "./manifest.js";
+import { closeQuietly, writeFully } from "./disk.js";
+import { COMPLETE_SCHEMA, type Manifest, type ManifestFile } from "./manifest.js";
 import type { ClosedFile } from "./segment-pool.js";
 import {
   bootOfJournal,
@@ -16,34 +16,36 @@ import {
 } from "./trajectory-dir.js";
 import type { TrajectoryLog } from "./trajectory-log.js";
 
-const TEMPORARY = "manifest.json.tmp";
-
-/** Writes both files; answers the manifest's SHA-256 in hex. Throws the system error, with COMPLETE not written. */
+/** Writes both files; answers the manifest's SHA-256 in hex. Throws the system error; neither file is ever there in part. */
 export async function writeManifest(dir: HeldDir, manifest: Manifest): Promise<string> {
-  const bytes = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
+  const bytes = Buffer.from(`${JSON.stringify(manifest)}\n`);
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  removeQuietly(dir, TEMPORARY);
-  await writeNewFile(dir, TEMPORARY, bytes);
-  dir.disk.rename(dir.at(TEMPORARY), dir.at(MANIFEST_FILE));
-  await dir.sync();
-  const complete = { schema: "tito.complete/v1", manifest_sha256: sha256 };
-  await writeNewFile(dir, COMPLETE_FILE, Buffer.from(`${JSON.stringify(complete)}\n`));
-  await dir.sync();
+  await putFile(dir, MANIFEST_FILE, bytes);
+  await putFile(
+    dir,
+    COMPLETE_FILE,
+    Buffer.from(`${JSON.stringify({ schema: COMPLETE_SCHEMA, manifest_sha256: sha256 })}\n`),
+  );
   return sha256;
 }
 
-async function writeNewFile(dir: HeldDir, name: string, bytes: Uint8Array): Promise<void> {
+/** Writes under another name, syncs, renames, makes the name durable. */
+async function putFile(dir: HeldDir, name: string, bytes: Uint8Array): Promise<void> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
-  const fd = dir.disk.open(dir.at(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  const temporary = `${name}.tmp`;
+  removeQuietly(dir, temporary);
+  const fd = dir.disk.open(dir.at(temporary), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     writeFully(dir.disk, fd, [bytes], () => undefined);
     await dir.disk.fsync(fd);
   } catch (error) {
-    removeQuietly(dir, name);
+    removeQuietly(dir, temporary);
     throw error;
   } finally {
-    dir.disk.close(fd);
+    closeQuietly(dir.disk, fd);
   }
+  dir.disk.rename(dir.at(temporary), dir.at(name));
+  await dir.sync();
 }
 
 /** One line for every file of the trajectory: those of this boot as they were closed, those of earlier boots as they were found. */

@@ -89,7 +89,7 @@ export class TrajectoryWriter {
   private readonly journal: Journal;
   private readonly segments: SegmentPool;
   private readonly ballast: Ballast;
-  private readonly bodies = new BodyStore();
+  private bodies = new BodyStore();
   private readonly tally: Tally;
   private readonly now: () => number;
   /** Tokens of each segment's line: what `prompt_keep` may refer to. */
@@ -101,7 +101,13 @@ export class TrajectoryWriter {
   /** Settles when all commits so far have: anchors and seal keep the order. */
   private settled: Promise<unknown> = Promise.resolve();
 
-  private constructor(options: TrajectoryWriterOptions, dir: TrajectoryDir, boot: number, recovered: Recovered | null) {
+  private constructor(
+    options: TrajectoryWriterOptions,
+    dir: TrajectoryDir,
+    boot: number,
+    recovered: Recovered | null,
+    ballast: Ballast,
+  ) {
     this.options = options;
     this.dir = dir;
     this.recovered = recovered;
@@ -113,7 +119,7 @@ export class TrajectoryWriter {
     this.lastSegment = Math.max(0, ...parts.keys());
     for (const segment of log?.segments ?? [])
       this.lineTokens.set(segment.segment, recovered!.lines.lineLength(segment.segment) ?? 0);
-    this.ballast = new Ballast(dir.root);
+    this.ballast = ballast;
     const bootId = randomBytes(16).toString("hex");
     const configSha256 = sha256(Buffer.from(options.configJson));
     this.journal = new Journal({
@@ -148,12 +154,19 @@ export class TrajectoryWriter {
     boot: number,
     recovered: Recovered | null,
   ): Promise<TrajectoryWriter> {
-    const writer = new TrajectoryWriter(options, dir, boot, recovered);
-    const event = recovered === null ? "start" : "recovered";
-    writer.journal.append("lifecycle", { event, detail: `boot ${boot}`, at_ms: writer.now() });
-    await writer.journal.sync();
-    options.hmacKey?.fill(0);
-    return writer;
+    const ballast = new Ballast(dir.root);
+    try {
+      const writer = new TrajectoryWriter(options, dir, boot, recovered, ballast);
+      const event = recovered === null ? "start" : "recovered";
+      writer.journal.append("lifecycle", { event, detail: `boot ${boot}`, at_ms: writer.now() });
+      await writer.journal.sync();
+      return writer;
+    } catch (error) {
+      ballast.drop();
+      throw error;
+    } finally {
+      options.hmacKey?.fill(0);
+    }
   }
 
   get state(): WriterState {
@@ -189,9 +202,10 @@ export class TrajectoryWriter {
 
   /** Notes a call before the engine is asked. Written, not synced; a failing disk degrades the writer and does not throw. */
   writeIntent(intent: IntentInput): void {
+    this.requireOpen();
     const { body, ...rest } = intent;
+    this.appendQuietly("intent", { ...rest, body: this.bodies.encode(intent.call_id, body) });
     this.tally.intent(intent.call_id);
-    this.appendQuietly("intent", () => ({ ...rest, body: this.bodies.encode(intent.call_id, body) }));
   }
 
   /** Notes whether the harness got an answer. Written, not synced. */
@@ -201,13 +215,13 @@ export class TrajectoryWriter {
 
   /** Writes one journal record; not synced. Throws only when the record itself is invalid. */
   writeJournal<K extends JournalRecordName>(name: K, record: RecordMap[K]): void {
+    this.requireOpen();
+    this.appendQuietly(name, record);
     this.tally.journal(name, record);
-    this.appendQuietly(name, () => record);
   }
 
-  private appendQuietly<K extends "intent" | JournalRecordName>(name: K, make: () => RecordMap[K]): void {
-    this.requireOpen();
-    const payload = encodeRecord(name, make());
+  private appendQuietly<K extends "intent" | JournalRecordName>(name: K, record: RecordMap[K]): void {
+    const payload = encodeRecord(name, record);
     if (this.degraded !== null && this.journal.broken) return;
     try {
       this.journal.appendPayload(name, payload);
@@ -222,7 +236,7 @@ export class TrajectoryWriter {
    * the writer stays `ok`), and with `capture_degraded` when the disk fails or failed.
    */
   commitTurn(input: CommitInput): Promise<CommitRecord> {
-    this.requireOpen();
+    if (this.ended !== null) return Promise.reject(this.endedError());
     const { turn } = input;
     if (this.degraded !== null) {
       this.recordGap(turn.call_id, `not recorded: ${this.degraded}`);
@@ -301,7 +315,10 @@ export class TrajectoryWriter {
     try {
       await Promise.all([segment.file.sync(), this.journal.sync(), segment.named]);
       const problem =
-        segment.file.findIdentityProblem() ?? this.journal.findIdentityProblem() ?? this.dir.root.findIdentityProblem();
+        segment.file.findIdentityProblem() ??
+        this.journal.findIdentityProblem() ??
+        this.dir.root.findIdentityProblem() ??
+        this.dir.segments.findIdentityProblem();
       if (problem !== null) throw new TitoError("io", problem);
     } catch (error) {
       throw this.fail(error, commit.call_id);
@@ -330,10 +347,12 @@ export class TrajectoryWriter {
     if (this.degraded === null) {
       this.degraded = reason;
       this.ballast.drop();
+      // an earlier body may not be on disk: none may be built on it
+      this.bodies = new BodyStore();
       const detail = reason.slice(0, LIMITS.nameBytesMax);
       const record: LifecycleRecord = { event: "degraded", detail, at_ms: this.now() };
       this.noteTrouble(() => this.journal.append("lifecycle", record));
-    }
+    } else if (callId === null) return;
     this.recordGap(callId, reason);
   }
 
@@ -346,6 +365,7 @@ export class TrajectoryWriter {
 
   /** Writes about trouble as far as anything can be written: in this journal, else in a new one. */
   private noteTrouble(append: () => void): void {
+    if (this.ended === "abandoned") return;
     for (let attempt = 0; attempt < 2; attempt++) {
       try {
         if (this.journal.broken) this.journal.startNext();
@@ -366,14 +386,13 @@ export class TrajectoryWriter {
     this.ended = "sealed";
     await this.settled;
     try {
-      await this.sealSegments(input.reason);
       this.ballast.drop();
+      await this.sealSegments(input.reason);
       await this.sealJournal(input.reason);
       const manifest = this.makeManifest(input);
       const manifest_sha256 = await writeManifest(this.dir.root, manifest);
       return { head: this.head(), manifest, manifest_sha256 };
     } catch (error) {
-      if (TitoError.is(error)) throw error;
       this.degraded ??= `the seal can not be written: ${errorCode(error) ?? (error as Error).message}`;
       throw this.degradedError(error);
     } finally {
@@ -462,8 +481,11 @@ export class TrajectoryWriter {
   }
 
   private requireOpen(): void {
-    if (this.ended !== null)
-      throw new TitoError("trajectory_sealed", `${this.path} is ${this.ended}; nothing more is recorded`);
+    if (this.ended !== null) throw this.endedError();
+  }
+
+  private endedError(): TitoError {
+    return new TitoError("trajectory_sealed", `${this.path} is ${this.ended}; nothing more is recorded`);
   }
 }
 
