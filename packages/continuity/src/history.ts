@@ -33,7 +33,7 @@ export function keptMessages(earlier: readonly Message[], next: readonly Message
 }
 
 /** Deep equality of two plain messages, absent keys apart from empty ones. */
-export function identicalMessages(a: Message, b: Message): boolean {
+function identicalMessages(a: Message, b: Message): boolean {
   return (
     a === b ||
     (a.role === b.role &&

@@ -74,7 +74,7 @@ function readNumber(reader: Reader): string | null {
 }
 
 /** A JSON number as sign, digits without zeros at either end, and power of ten. Zero has no sign. */
-export function canonicalNumber(text: string): string {
+function canonicalNumber(text: string): string {
   const [mantissa = "", exponentText = "0"] = text.toLowerCase().split("e");
   if (exponentText.length > EXPONENT_DIGITS_MAX) return text;
   const negative = mantissa.startsWith("-");

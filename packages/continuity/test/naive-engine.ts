@@ -59,7 +59,7 @@ export class NaiveEngine {
   }
 }
 
-export function prefix(a: readonly number[], b: readonly number[]): number {
+function prefix(a: readonly number[], b: readonly number[]): number {
   let i = 0;
   while (i < a.length && i < b.length && a[i] === b[i]) i++;
   return i;
