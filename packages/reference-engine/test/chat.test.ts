@@ -120,4 +120,15 @@ describe("chat completions with a script", () => {
     );
     expect(texts).toEqual(["first", "second"]);
   });
+
+  it("keeps the reason of an answer that was cut off after a call", async () => {
+    const call = { name: "bash", arguments: "{}" };
+    const engine = await start({ policy: script([{ reply: { tool_calls: [call, call], finish: "length" } }]) });
+    const request = { messages: USER, tools: TOOLS };
+    const { body } = await post(`${engine.url}/v1/chat/completions`, request);
+    expect(body.choices[0]).toMatchObject({ finish_reason: "length", message: { content: null } });
+    expect(body.choices[0].message.tool_calls).toHaveLength(2);
+    const events = await streamed(`${engine.url}/v1/chat/completions`, request);
+    expect(events.at(-2).choices[0].finish_reason).toBe("length");
+  });
 });
