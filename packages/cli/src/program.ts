@@ -1,6 +1,7 @@
 /** The tree of commands. Each command's module is loaded only when it runs: starting a sidecar must not load a materializer. */
 import { Command } from "commander";
 import { registerEngine } from "./commands/engine.js";
+import { registerExplain } from "./commands/explain.js";
 import { registerHarness } from "./commands/harness.js";
 import { registerInspect } from "./commands/inspect.js";
 import { registerMaterialize } from "./commands/materialize.js";
@@ -25,6 +26,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     registerSidecar,
     registerMaterialize,
     registerInspect,
+    registerExplain,
     registerHarness,
     registerEngine,
   ]) {

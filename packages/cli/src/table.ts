@@ -25,8 +25,3 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
 export function formatCount(value: number): string {
   return value.toLocaleString("en-US");
 }
-
-/** A share as a percentage with one digit; "–" when there is nothing to share. */
-export function formatShare(part: number, whole: number): string {
-  return whole === 0 ? "–" : `${((100 * part) / whole).toFixed(1)} %`;
-}

@@ -3,7 +3,7 @@ import { TitoError } from "@tito/format";
 import type { PolicyFlags, Report } from "@tito/materializer";
 import { Option } from "commander";
 import { startProgress } from "../progress.js";
-import { formatCount, formatShare, renderTable } from "../table.js";
+import { formatCount, renderTable } from "../table.js";
 import { type Register, wholeNumber } from "./command.js";
 
 interface MaterializeFlags extends PolicyFlags {
@@ -88,10 +88,11 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
     onProgress: ({ done, total }) => progress.update(done, total),
   }).finally(() => progress.finish());
   const print = out === "-" ? console.error : console.log;
-  print(flags.json === true ? JSON.stringify(report.manifest) : renderMaterialized(report));
+  print(flags.json === true ? JSON.stringify(report.manifest) : await renderMaterialized(report));
 }
 
-function readPolicyFile(file: string): string {
+/** The text of a policy file. @throws TitoError `not_found`. */
+export function readPolicyFile(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (cause) {
@@ -99,48 +100,22 @@ function readPolicyFile(file: string): string {
   }
 }
 
-/** The report for people: runs, coverage, masked tokens by reason. */
-export function renderMaterialized(report: Report): string {
-  const { manifest, runs } = report;
-  const runTable = renderTable(
-    [
-      { title: "run" },
-      { title: "group" },
-      { title: "reward", align: "right" },
-      { title: "advantage", align: "right" },
-      { title: "samples", align: "right" },
-      { title: "turns", align: "right" },
-      { title: "captured", align: "right" },
-      { title: "trained", align: "right" },
-      { title: "termination" },
-    ],
-    runs
-      .slice(0, 40)
-      .map((run) => [
-        run.run_id,
-        run.group_id,
-        run.reward === null ? "–" : run.reward.toFixed(2),
-        run.advantage === null ? "–" : run.advantage.toFixed(3),
-        String(run.samples),
-        String(run.turns),
-        formatCount(run.coverage.captured_tokens),
-        formatCount(run.coverage.trained_tokens),
-        run.excluded === null ? run.termination : `${run.termination}, excluded: ${run.excluded}`,
-      ]),
+/** The report for people: counts, masked tokens by reason, one line a run. */
+async function renderMaterialized(report: Report): Promise<string> {
+  const { renderReport } = await import("@tito/materializer");
+  const tables = renderReport(report).map(
+    (table) => `${table.title}\n${indent(renderTable(table.columns, table.rows))}`,
   );
-  const { coverage } = manifest;
-  const masked = Object.entries(coverage.masked).map(([reason, tokens]) => [reason, formatCount(tokens ?? 0)]);
+  const written = report.manifest.outputs.map(
+    (output) => `wrote ${output.path}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`,
+  );
   return [
-    runTable,
-    ...(runs.length > 40 ? [`… ${runs.length - 40} more runs`] : []),
-    "",
-    `captured ${formatCount(coverage.captured_tokens)} sampled tokens · trained ${formatCount(coverage.trained_tokens)} (${formatShare(coverage.trained_tokens, coverage.captured_tokens)} of captured, ${formatShare(coverage.trained_tokens, coverage.eligible_tokens)} of eligible)`,
-    ...(masked.length > 0
-      ? [renderTable([{ title: "masked because" }, { title: "tokens", align: "right" }], masked)]
-      : []),
-    ...manifest.warnings.map((warning) => `warning: ${warning}`),
-    ...manifest.outputs.map(
-      (output) => `wrote ${output.path}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`,
-    ),
+    ...tables.map((table) => `${table}\n`),
+    ...report.manifest.warnings.map((warning) => `warning: ${warning}`),
+    ...written,
   ].join("\n");
+}
+
+function indent(text: string): string {
+  return text.replace(/^/gm, "  ");
 }

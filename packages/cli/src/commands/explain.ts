@@ -1,0 +1,61 @@
+import { findTrajectories, TitoError } from "@tito/format";
+import { type Register, wholeNumber } from "./command.js";
+
+interface ExplainFlags {
+  turn?: number;
+  run?: string;
+  sample?: number;
+  token?: number;
+  policy?: string;
+  json?: boolean;
+}
+
+/** `tito explain`: which call produced a token and why it trains; where a call was put and why. */
+export const registerExplain: Register = (program) => {
+  program
+    .command("explain")
+    .summary("which call produced a token and why it trains or not; why a call opened a segment")
+    .description(
+      "For a token: the call, turn, segment file and offset it comes from, its exact prefix with the digest computed again, and why it trains or not.\nFor a turn: the decision, the first token that differs with both sides in context, and the cause in the messages.",
+    )
+    .usage("PATH (--turn N | --run ID --sample I --token J)")
+    .argument("<path...>", "with --turn a trajectory; else the trials as given to materialize")
+    .option("--turn <n>", "number of the turn, in commit order from 0", wholeNumber("--turn"))
+    .option("--run <id>", "run or trial id")
+    .option("--sample <i>", "sample within the run, from 0", wholeNumber("--sample"))
+    .option("--token <j>", "token within the sample, from 0", wholeNumber("--token"))
+    .option("--policy <file>", "policy file, as given to materialize")
+    .option("--json", "one JSON object")
+    .action(async (paths: string[], flags: ExplainFlags) => {
+      const { explainToken, explainTurn, renderTokenExplanation, renderTurnExplanation } = await import(
+        "@tito/materializer"
+      );
+      const shared = { policy: await readPolicy(flags.policy) };
+      if (flags.turn !== undefined) {
+        const explained = explainTurn({ path: oneTrajectory(paths), turn: flags.turn, ...shared });
+        console.log(flags.json === true ? JSON.stringify(explained) : renderTurnExplanation(explained));
+        return;
+      }
+      const { run, sample, token } = flags;
+      if (run === undefined || sample === undefined || token === undefined) {
+        throw new TitoError("usage", "say what to explain", { hint: "--turn N, or --run ID --sample I --token J" });
+      }
+      const explained = explainToken({ paths, run, sample, token, ...shared });
+      console.log(flags.json === true ? JSON.stringify(explained) : renderTokenExplanation(explained));
+    });
+};
+
+async function readPolicy(file: string | undefined) {
+  if (file === undefined) return undefined;
+  const { readPolicyFile } = await import("./materialize.js");
+  const { loadPolicy } = await import("@tito/materializer");
+  return loadPolicy(readPolicyFile(file));
+}
+
+function oneTrajectory(paths: readonly string[]): string {
+  const found = findTrajectories(paths);
+  if (found.length === 1) return found[0]!;
+  throw new TitoError("usage", `${paths.join(", ")} holds ${found.length} trajectories, --turn needs one`, {
+    hint: found.slice(0, 5).join("\n  "),
+  });
+}
