@@ -1,5 +1,6 @@
 /** Recomputes rewards, advantages and weights of an output from the scores and rules that are stored in it. Pure. */
 import { assignCredit } from "./credit.js";
+import { isSuperseded } from "./identity.js";
 import type { Policy } from "./policy.js";
 import type { ReadRun, ReadSample } from "./read-output.js";
 import { rewardOf, runNames } from "./reward.js";
@@ -20,6 +21,7 @@ export function auditCredit(audited: readonly AuditedCredit[], policy: Policy, p
     key: String(i),
     group: run.group_id,
     excluded: run.excluded !== null,
+    superseded: isSuperseded(run.excluded),
     rewards: run.turn_rewards ?? (run.reward === null ? null : [run.reward]),
     trained_tokens: run.coverage.trained_tokens,
   }));

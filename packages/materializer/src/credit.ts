@@ -7,6 +7,8 @@ export interface CreditMember {
   key: string;
   group: string;
   excluded: boolean;
+  /** An older attempt: not a member that the group lost. */
+  superseded?: boolean;
   /** Rewards by turn, in turn order, when a turn-reward file names this run; else the run's single reward. */
   rewards: readonly number[] | null;
   trained_tokens: number;
@@ -15,7 +17,7 @@ export interface CreditMember {
 /** What is known about a group once its members are. */
 export interface GroupStats {
   group_id: string;
-  /** All rollouts of the group, also excluded ones and those without a reward. */
+  /** All rollouts of the group, also excluded ones and those without a reward; superseded attempts are not among them. */
   size: number;
   /** Rollouts that the statistics are over. */
   counted: number;
@@ -50,7 +52,8 @@ export function assignCredit(
   const credits = new Map<string, Credit>();
   for (const [group_id, all] of groups) {
     const counted = all.filter(counts);
-    const group = groupStats(group_id, all, counted);
+    const size = all.filter((member) => member.superseded !== true).length;
+    const group = groupStats(group_id, size, counted);
     for (const member of all) {
       credits.set(member.key, { advantages: groupAdvantages(member, counted, group, rule), weight: 0, group });
     }
@@ -65,16 +68,16 @@ function counts(member: CreditMember): boolean {
   return !member.excluded && member.rewards !== null && member.rewards.length > 0;
 }
 
-function groupStats(group_id: string, all: CreditMember[], counted: CreditMember[]): GroupStats {
+function groupStats(group_id: string, size: number, counted: CreditMember[]): GroupStats {
   const values = counted.flatMap((member) => member.rewards!);
   const flags: string[] = [];
   const std = values.length > 1 ? sampleStd(values) : null;
   if (counted.length === 1) flags.push("single_member");
   if (counted.length > 1 && (std === null || std === 0)) flags.push("zero_std");
-  if (counted.length < all.length) flags.push("lost_members");
+  if (counted.length < size) flags.push("lost_members");
   return {
     group_id,
-    size: all.length,
+    size,
     counted: counted.length,
     mean: values.length > 0 ? mean(values) : null,
     std,

@@ -172,6 +172,13 @@ function mergeInto(known: RunSource, other: RunSource): void {
   }
 }
 
+const SUPERSEDED = "superseded_by_attempt_";
+
+/** True for the exclusion of an older attempt. */
+export function isSuperseded(excluded: string | null): boolean {
+  return excluded?.startsWith(SUPERSEDED) ?? false;
+}
+
 /** Of the attempts of one trial, the newest counts; the others are kept and marked. */
 function supersede(runs: RunSource[]): void {
   const newest = new Map<string, number>();
@@ -179,7 +186,7 @@ function supersede(runs: RunSource[]): void {
   for (const run of runs) newest.set(key(run), Math.max(run.attempt, newest.get(key(run)) ?? 0));
   for (const run of runs) {
     const last = newest.get(key(run))!;
-    if (run.attempt < last) run.excluded = `superseded_by_attempt_${last}`;
+    if (run.attempt < last) run.excluded = `${SUPERSEDED}${last}`;
   }
 }
 

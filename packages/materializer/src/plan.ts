@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { FORMAT_VERSION } from "@tito/format";
 import { assignCredit } from "./credit.js";
-import type { RunSource } from "./identity.js";
+import { isSuperseded, type RunSource } from "./identity.js";
 import type { RunCredit } from "./make.js";
 import { canonicalJson, type Policy, policyDigest } from "./policy.js";
 import type { RunHead } from "./rollout-run.js";
@@ -34,6 +34,7 @@ export function planRuns(sources: readonly RunSource[], surveys: readonly RunSur
     key: runKey(survey.head),
     group: survey.head.group_id,
     excluded: survey.head.excluded !== null,
+    superseded: isSuperseded(survey.head.excluded),
     rewards: survey.rewards,
     trained_tokens: survey.head.coverage.trained_tokens,
   }));

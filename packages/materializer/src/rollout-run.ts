@@ -42,7 +42,7 @@ export const coverageSchema = z.strictObject({
 
 export const groupSchema = z.strictObject({
   group_id: text,
-  size: z.int().min(1),
+  size: z.int().min(0),
   counted: z.int().min(0),
   mean: z.number().nullable(),
   std: z.number().nullable(),

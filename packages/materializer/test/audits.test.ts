@@ -8,7 +8,8 @@ import { materialize } from "../src/materialize.js";
 import { readEvidence } from "../src/read.js";
 import { renderReport, renderTokenExplanation, renderTurnExplanation } from "../src/report.js";
 import { verifyOutput } from "../src/verify-output.js";
-import { putFile, temporaryDirectory, writeTrajectory } from "./written.js";
+import { temporaryDirectory } from "./temporary.js";
+import { putFile, writeTrajectory } from "./written.js";
 
 const root = temporaryDirectory();
 const job = join(root, "job");

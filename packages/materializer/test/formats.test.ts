@@ -6,7 +6,8 @@ import { loadPolicy } from "../src/policy.js";
 import { type OutputRow, readOutput } from "../src/read-output.js";
 import type { Format } from "../src/row-sink.js";
 import { verifyOutput } from "../src/verify-output.js";
-import { putFile, temporaryDirectory, writeTrajectory } from "./written.js";
+import { temporaryDirectory } from "./temporary.js";
+import { putFile, writeTrajectory } from "./written.js";
 
 const root = temporaryDirectory();
 const job = join(root, "job");

@@ -6,7 +6,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { materialize, type Report } from "../src/materialize.js";
 import { loadPolicy } from "../src/policy.js";
 import { type RolloutRun, rolloutRunSchema } from "../src/rollout-run.js";
-import { harborResult, putFile, temporaryDirectory, writeTrajectory } from "./written.js";
+import { temporaryDirectory } from "./temporary.js";
+import { harborResult, putFile, writeTrajectory } from "./written.js";
 
 const root = temporaryDirectory();
 const job = join(root, "job");

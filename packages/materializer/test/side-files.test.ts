@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { mappedOf, parseCsv, parseRows, RowIndex, readRows } from "../src/side-files.js";
-import { temporaryDirectory } from "./written.js";
+import { temporaryDirectory } from "./temporary.js";
 
 describe("side files", () => {
   it("read the same rows from CSV, JSONL, a JSON list and a JSON object by trial", () => {

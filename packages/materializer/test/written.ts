@@ -1,7 +1,6 @@
 /** Trajectories on disk, decided by the real engine and written by the real writer. */
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { commit, createState, decide, setDelivery } from "@tito/continuity";
 import {
@@ -11,7 +10,6 @@ import {
   type TrajectoryWriter,
   type TurnRecord,
 } from "@tito/format";
-import { afterAll } from "vitest";
 import type { Call } from "./trajectories.js";
 
 export interface TrajectorySpec {
@@ -153,13 +151,6 @@ function recordOf(
       finished_ms: known.finished_ms,
     },
   };
-}
-
-/** A temporary directory that is gone after the test file. */
-export function temporaryDirectory(): string {
-  const dir = mkdtempSync(join(tmpdir(), "tito-materializer-"));
-  afterAll(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
 }
 
 /** Writes text or JSON into a file, making its directories. */
