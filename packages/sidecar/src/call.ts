@@ -92,7 +92,10 @@ async function attemptOnce(
   attempt: number,
 ): Promise<number | null> {
   const { trajectory, engine, client, request } = context;
-  const call = trajectory.startCall((orphan) => trajectory.replays.addOrphan(context.key, orphan));
+  const call = trajectory.startCall((orphan) => {
+    trajectory.log("info", "orphaned", { call: orphan.callId });
+    trajectory.replays.addOrphan(context.key, orphan);
+  });
   try {
     trajectory.noteCall(context.key, call.callId, context.incoming.headers);
     recordIntent(trajectory, call.callId, context.incoming);
@@ -151,6 +154,13 @@ async function giveFailure(context: CallContext, call: LiveCall, error: DialectE
 function finishDelivery(context: CallContext, callId: string, delivery: Delivery): void {
   context.trajectory.noteDelivery(callId, delivery.outcome);
   recordDelivery(context.trajectory, callId, delivery);
+  const { outcome, bytes, status } = delivery;
+  context.trajectory.log("info", outcome, {
+    call: callId,
+    status,
+    bytes,
+    ms: Date.now() - context.incoming.receivedMs,
+  });
 }
 
 /** The dialect's HTTP error, or its in-stream error once a 200 is out. */

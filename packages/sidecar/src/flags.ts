@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { TitoError } from "@tito/format";
 import { ENGINES, type SidecarOptions } from "./config.js";
+import { LOG_LEVELS, type LogLevel } from "./log.js";
 
 export interface FlagSpec {
   /** Without the dashes. */
@@ -84,6 +85,11 @@ export const SIDECAR_FLAGS: readonly FlagSpec[] = [
     description: "how long an engine works for a harness that has gone (default 30)",
   },
   { name: "seal-timeout", value: "SECONDS", description: "how long a seal waits for calls in flight (default 1.5)" },
+  {
+    name: "log-level",
+    value: "info|warn|error",
+    description: "least level on standard error (default info; tito run: warn)",
+  },
   { name: "gateway", value: null, description: "serve many trajectories; the api key creates them" },
   { name: "agent-user", value: "NAME", description: "start COMMAND under this user (needs root)", runOnly: true },
   {
@@ -201,6 +207,14 @@ export function optionsFromFlags(flags: FlagValues, secrets: Secrets): SidecarOp
     out: one(flags, "out")!,
     secrets: { apiKey, ownerKey, upstreamKey },
   };
+}
+
+/** @throws TitoError `usage`. */
+export function logLevel(flags: FlagValues): LogLevel {
+  const text = one(flags, "log-level") ?? "info";
+  const level = LOG_LEVELS.find((known) => known === text);
+  if (level === undefined) throw new TitoError("usage", `--log-level ${text}: one of ${LOG_LEVELS.join(", ")}`);
+  return level;
 }
 
 /** The last value of a flag: like everywhere, a later flag overrides an earlier one. */

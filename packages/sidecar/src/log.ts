@@ -1,6 +1,7 @@
 /** Logs: one JSON object a line on standard error. Values are data, cut to a length, so that nothing from outside can forge a line. */
 
-export type LogLevel = "info" | "warn" | "error";
+export const LOG_LEVELS = ["info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
 export type Log = (
   level: LogLevel,
   event: string,
@@ -9,9 +10,10 @@ export type Log = (
 
 const VALUE_CHARS_MAX = 500;
 
-/** `sink` gets whole lines. */
-export function createLog(sink: (line: string) => void): Log {
+/** `sink` gets whole lines, from `least` on. */
+export function createLog(sink: (line: string) => void, least: LogLevel = "info"): Log {
   return (level, event, fields = {}) => {
+    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(least)) return;
     const cut = Object.entries(fields).map(([key, value]) => [
       key,
       typeof value === "string" ? value.slice(0, VALUE_CHARS_MAX) : value,

@@ -12,7 +12,7 @@ import { type AgentUser, findAgentUser } from "./agent-user.js";
 import { commandEnvironment } from "./command-environment.js";
 import { readConfig } from "./config.js";
 import { type Endpoint, removeEndpointFile, writeEndpointFile } from "./endpoint.js";
-import { type FlagValues, one, optionsFromFlags, readSecrets, type Secrets } from "./flags.js";
+import { type FlagValues, logLevel, one, optionsFromFlags, readSecrets, type Secrets } from "./flags.js";
 import type { SealReport } from "./seal.js";
 import { sealRequest } from "./seal-request.js";
 import { SidecarProcess } from "./sidecar-process.js";
@@ -41,6 +41,7 @@ export async function runCommand(flags: FlagValues, command: readonly string[], 
   if (program === undefined) throw new TitoError("usage", "no COMMAND", { hint: "tito run [flags] -- COMMAND …" });
   const secrets = completeSecrets(readSecrets(flags));
   readConfig(optionsFromFlags(flags, secrets));
+  logLevel(flags);
   if (flags.has("gateway")) throw new TitoError("usage", "--gateway: tito run serves one trajectory");
   const userName = one(flags, "agent-user");
   const user = userName === null ? null : findAgentUser(userName);
@@ -128,6 +129,8 @@ function childFlags(flags: FlagValues): FlagValues {
   const kept = new Map([...flags].filter(([name]) => !ours.has(name)));
   // A restarted sidecar must find the same trajectory.
   if (!kept.has("trajectory-id")) kept.set("trajectory-id", [`t-${randomBytes(9).toString("hex")}`]);
+  // Standard error is COMMAND's too: only what is wrong is said there.
+  if (!kept.has("log-level")) kept.set("log-level", ["warn"]);
   if (!kept.has("run-id")) kept.set("run-id", [`r-${randomBytes(9).toString("hex")}`]);
   return kept;
 }

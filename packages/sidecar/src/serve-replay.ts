@@ -42,6 +42,7 @@ async function adoptOrphan(context: CallContext): Promise<FinishedAnswer | null>
   const orphan = trajectory.replays.takeOrphan(key);
   if (orphan === null) return null;
   const giveUp = orphan.adopt();
+  trajectory.log("info", "adopted", { call: orphan.callId });
   let phase: "waiting" | "answered" | "given_up" = "waiting";
   client.onGone(() => {
     if (phase !== "waiting") return;

@@ -2,7 +2,7 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { TitoError } from "@tito/format";
-import { type FlagValues, one, optionsFromFlags, readSecrets, type Secrets } from "./flags.js";
+import { type FlagValues, logLevel, one, optionsFromFlags, readSecrets, type Secrets } from "./flags.js";
 import { asObject, asString } from "./json/narrow.js";
 import { createLog, type Log } from "./log.js";
 import { type Sidecar, startSidecar } from "./sidecar.js";
@@ -14,7 +14,7 @@ const CRASH_EXIT = 70;
  * @throws TitoError when it can not start.
  */
 export async function sidecarCommand(flags: FlagValues, stdout: (line: string) => void): Promise<number> {
-  const log = createLog((line) => void process.stderr.write(line));
+  const log = createLog((line) => void process.stderr.write(line), logLevel(flags));
   const parent = openParent(flags);
   const secrets = parent === null ? readSecrets(flags) : await parent.secrets;
   const hmacKey = secrets.hmacKey === null ? null : Buffer.from(secrets.hmacKey, "utf8");

@@ -70,7 +70,8 @@ export interface Started {
   key: string;
   /** Seals, and reads the trajectory back. */
   sealed(): Promise<TrajectoryLog>;
-  logs: string[];
+  /** Resolves when the sidecar has logged `event` for the `count`th time. */
+  logged(event: string, count?: number): Promise<void>;
 }
 
 /** A sidecar against an engine; sealed with the test at the latest. */
@@ -81,9 +82,26 @@ export async function startTestSidecar(
 ): Promise<Started> {
   const out = options.out ?? temporaryDir();
   const logs: string[] = [];
+  const events: string[] = [];
+  const watchers = new Set<() => void>();
+  const log: SidecarHooks["log"] = (level, event, fields) => {
+    logs.push(JSON.stringify({ level, event, ...fields }));
+    events.push(event);
+    for (const watcher of watchers) watcher();
+  };
+  const logged = (event: string, count = 1): Promise<void> =>
+    new Promise((resolve) => {
+      const check = (): void => {
+        if (events.filter((one) => one === event).length < count) return;
+        watchers.delete(check);
+        resolve();
+      };
+      watchers.add(check);
+      check();
+    });
   const sidecar = await startSidecar(
     { upstream: engine.url, model: "policy", trajectoryId: "t1", secrets: {}, ...options, out },
-    { log: (level, event, fields) => void logs.push(JSON.stringify({ level, event, ...fields })), ...hooks },
+    { log, ...hooks },
   );
   onTestFinished(async ({ task }) => {
     await sidecar.close("test").catch(() => undefined);
@@ -94,7 +112,7 @@ export async function startTestSidecar(
     await sidecar.close("test");
     return readTrajectory(join(out, endpoint.trajectory_id), { mode: "strict" });
   };
-  return { sidecar, out, url: endpoint.openai_base_url, key: endpoint.api_key, sealed, logs };
+  return { sidecar, out, url: endpoint.openai_base_url, key: endpoint.api_key, sealed, logged };
 }
 
 export type ReadTurn = { promptIds: number[]; sampledIds: number[] } & Pick<LoggedTurn, "segment" | "record">;

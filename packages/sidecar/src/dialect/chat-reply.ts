@@ -1,5 +1,6 @@
 /** OpenAI chat completions, reply side: neutral events in, stream frames or one body out. */
 import type { DialectError, NeutralRequest, ReplyEvent, StreamEncoder, Usage } from "./neutral.js";
+import { retryWords } from "./retry-words.js";
 
 /** Engines spell it either way; harnesses echo what they got. */
 export type ReasoningKey = "reasoning" | "reasoning_content";
@@ -59,7 +60,11 @@ export function chatStream(request: NeutralRequest, reasoningKey: ReasoningKey):
       }
     }
   };
-  return { encode, keepalive: () => CHAT_PING, error: (error) => chatFrame(chatErrorBody(error)) + CHAT_DONE };
+  return {
+    encode,
+    keepalive: () => CHAT_PING,
+    error: (error) => chatFrame(chatErrorBody(retryWords(error))) + CHAT_DONE,
+  };
 }
 
 /** The whole reply as one `chat.completion` body. */

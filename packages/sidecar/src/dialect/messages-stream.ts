@@ -4,6 +4,7 @@ import { messagesErrorBody } from "./messages-error.js";
 import { signThinking } from "./messages-marker.js";
 import { messageId, messageUsage, stopReason } from "./messages-reply.js";
 import type { DialectError, NeutralRequest, ReplyEvent, StreamEncoder } from "./neutral.js";
+import { retryWords } from "./retry-words.js";
 
 type Frame = { text: string; held: boolean };
 type BlockEvent = Exclude<ReplyEvent, { type: "start" | "finish" }>;
@@ -40,7 +41,7 @@ export class MessagesStream implements StreamEncoder {
   }
 
   error(error: DialectError): string {
-    return `event: error\ndata: ${messagesErrorBody(error)}\n\n`;
+    return `event: error\ndata: ${messagesErrorBody(retryWords(error))}\n\n`;
   }
 
   private block(event: BlockEvent): Frame[] {

@@ -16,6 +16,7 @@ import {
   textPart,
 } from "./responses-items.js";
 import { responseKey } from "./responses-marker.js";
+import { retryWords } from "./retry-words.js";
 
 type Frame = { text: string; held: boolean };
 
@@ -65,7 +66,8 @@ export class ResponsesStream implements StreamEncoder {
   }
 
   /** `response.failed` is what Codex reads; `error` is what makes the SDKs throw (one reads it flat, others nested). */
-  error(error: DialectError): string {
+  error(failure: DialectError): string {
+    const error = retryWords(failure);
     const head = this.head ?? { id: "resp_failed", createdS: 0, model: this.request.model ?? "" };
     const code = errorCode(error);
     const response = responseJson(head, "failed", { error: { code, message: error.message } });
