@@ -2,6 +2,7 @@
  * @tito/format owns the bytes of a segment file: record types, frames, checksums, the digest chain, limits, reader and writer.
  * It never decides where a turn belongs and never speaks HTTP.
  */
+export { formatAnchor, parseAnchor, parseAnchors } from "./anchors.js";
 export { BodyStore, rebuildBodyFrom } from "./body-delta.js";
 export { crc32c } from "./crc32c.js";
 export { type Disk, type FileStatus, nodeDisk } from "./disk.js";
@@ -60,6 +61,8 @@ export {
   type TrajectoryLog,
   turnsInCommitOrder,
 } from "./trajectory-log.js";
+export { type VerifyOptions, verifyTrajectory } from "./verify.js";
+export type { Finding, FindingCode, Severity, TrajectoryVerdict, VerifyCounts, VerifyStatus } from "./verify-types.js";
 export { createTrajectoryWriter, type TrajectoryWriter } from "./writer.js";
 export type {
   AnchoredHead,

@@ -59,6 +59,7 @@ export class Journal {
       config_sha256: configSha256,
       previous_head: previous === null || previous.seq < 0 ? null : headOf(previous),
       created_ms: now(),
+      durability,
     };
     const payload = encodeRecord("journal_header", header);
     const name = journalName(this.boot);

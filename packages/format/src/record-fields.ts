@@ -11,6 +11,7 @@ import {
   name,
   nullable,
   oneOf,
+  optional,
   record,
   textMap,
 } from "./fields.js";
@@ -65,7 +66,8 @@ const journalHeader = record<JournalHeader>({
   config_sha256: digest,
   previous_head: nullable(head),
   created_ms: millis,
-});
+  durability: optional(oneOf(["fsync", "write"])),
+} as { [K in keyof JournalHeader]-?: Field<JournalHeader[K]> });
 
 const body = record<BodyDelta>({
   base_call_id: nullable(name),

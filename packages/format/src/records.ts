@@ -186,6 +186,8 @@ export interface JournalHeader {
   config_sha256: Uint8Array;
   previous_head: { seq: number; digest: Uint8Array; bytes: number } | null;
   created_ms: number;
+  /** What "durable" meant to this boot: `write` survives the process, not the machine. Absent means `fsync`. */
+  durability?: "fsync" | "write";
 }
 
 /**

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterEach } from "vitest";
+import { afterAll, afterEach } from "vitest";
 import { promptDigest } from "../../src/lines.js";
 import { toLogprobs } from "../../src/numbers.js";
 import type { TurnRecord } from "../../src/records.js";
@@ -14,6 +14,18 @@ const dirs: string[] = [];
 afterEach(() => {
   for (const dir of dirs.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
 });
+
+const kept: string[] = [];
+afterAll(() => {
+  for (const dir of kept.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
+});
+
+/** A directory that is removed after the file's tests. */
+export function keepDir(): string {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), "tito-format-"));
+  kept.push(dir);
+  return dir;
+}
 
 /** A directory that is removed after the test. */
 export function tempDir(): string {

@@ -1,0 +1,145 @@
+/**
+ * One file of a trajectory under verification: what holds for every frame file, whatever it records. Frames, chain, seal, keyed digests, and the heads
+ * that others say this file had.
+ */
+import path from "node:path";
+import type { MacVerifier } from "./mac.js";
+import { decodeMac, MAC_TYPE } from "./mac.js";
+import { readRecords } from "./read-trajectory.js";
+import type { NamedRecord } from "./record-codec.js";
+import type { GapReason } from "./scan.js";
+import type { LogGap, RecordPlace } from "./trajectory-log.js";
+import type { Findings, Severity } from "./verify-types.js";
+
+/** A head that somebody outside the file says it had. */
+export interface ExpectedHead {
+  seq: number;
+  digest: Uint8Array;
+  bytes: number;
+  /** `anchor`: from outside. `head`: from a header of the trajectory itself. */
+  kind: "anchor" | "head";
+  /** Files that may have had it; none when they are gone. */
+  files: readonly string[];
+  /** Who says so, for the message. */
+  witness: string;
+  met: boolean;
+}
+
+/** What was seen of a file once it was walked. */
+export interface FileEnd {
+  file: string;
+  bytes: number;
+  records: number;
+  head: { seq: number; digest: Uint8Array; bytes: number } | null;
+  sealed: boolean;
+  parked: boolean;
+  /** True when anything in it could not be read. */
+  damaged: boolean;
+}
+
+const SEVERITY: Record<Exclude<GapReason, "torn_tail"> | "unreadable", Severity> = {
+  bad_header: "damaged",
+  bad_payload: "damaged",
+  unreadable: "damaged",
+  bad_chain: "tampered",
+  bad_sequence: "tampered",
+};
+
+export interface FileCheck {
+  dir: string;
+  file: string;
+  findings: Findings;
+  /** What a torn tail means: a killed writer, of no importance once a later boot was sealed. */
+  tornSeverity: Severity;
+  mac: MacVerifier | null;
+  /** Boot → how many keyed digests were seen, and the highest number. */
+  macs: Map<number, { seen: number; last: number }>;
+  /** Sequence number → heads that this file is said to have had there. */
+  expected: Map<number, ExpectedHead[]>;
+  onRecord: (named: NamedRecord, place: RecordPlace) => void;
+}
+
+/** Walks a file to its end; `bytes` is its size. */
+export function checkFile(check: FileCheck, bytes: number): FileEnd {
+  const end: FileEnd = {
+    file: check.file,
+    bytes,
+    records: 0,
+    head: null,
+    sealed: false,
+    parked: false,
+    damaged: false,
+  };
+  /** The record that still waits for its keyed digest. */
+  let unsigned: RecordPlace | null = null;
+  for (const item of readRecords(path.join(check.dir, check.file), check.file, { mode: "salvage" })) {
+    if (item.kind === "gap") {
+      addGap(check, end, item.gap);
+      unsigned = null;
+      continue;
+    }
+    const { place } = item;
+    if (check.mac !== null) unsigned = followMac(check, unsigned, item);
+    checkEnded(check, end, item.kind === "optional" && item.type === MAC_TYPE, place);
+    for (const head of check.expected.get(place.seq) ?? []) {
+      if (place.bytes === head.bytes && Buffer.compare(place.digest, head.digest) === 0) head.met = true;
+    }
+    end.records++;
+    end.head = { seq: place.seq, digest: place.digest, bytes: place.bytes };
+    if (item.kind !== "record") continue;
+    checkClosing(check, end, item.named, place);
+    check.onRecord(item.named, place);
+  }
+  if (unsigned !== null) check.findings.add("tampered", "mac_missing", unsigned, "the last record has no keyed digest");
+  return end;
+}
+
+function addGap(check: FileCheck, end: FileEnd, gap: LogGap): void {
+  const reason = gap.reason as GapReason | "unreadable";
+  if (reason !== "torn_tail") end.damaged = true;
+  check.findings.add(reason === "torn_tail" ? check.tornSeverity : SEVERITY[reason], reason, gap, gap.detail);
+}
+
+/** A keyed digest may follow the seal that it signs; nothing else may. */
+function checkEnded(check: FileCheck, end: FileEnd, isMac: boolean, place: RecordPlace): void {
+  if ((end.sealed || end.parked) && !(isMac && place.seq === end.head!.seq + 1)) {
+    check.findings.add("tampered", "record_after_seal", place, "a record follows the one that closed this file");
+  }
+}
+
+/** A closing record says how much came before it. */
+function checkClosing(check: FileCheck, end: FileEnd, named: NamedRecord, place: RecordPlace): void {
+  if (named.name !== "seal" && named.name !== "parked") return;
+  if (named.name === "seal") end.sealed = true;
+  else end.parked = true;
+  const { records, bytes } = named.record;
+  if (records !== place.seq || bytes !== place.offset) {
+    check.findings.add(
+      "tampered",
+      "seal_mismatch",
+      place,
+      `the closing record counts ${records} records in ${bytes} bytes`,
+    );
+  }
+}
+
+/** Checks that each record is followed by its keyed digest; answers the record that waits for one. */
+function followMac(
+  check: FileCheck,
+  unsigned: RecordPlace | null,
+  item: { kind: "record" | "optional"; place: RecordPlace; type?: number; payload?: Buffer },
+): RecordPlace | null {
+  const { findings, mac, macs } = check;
+  if (item.kind === "record" || item.type !== MAC_TYPE) {
+    if (unsigned !== null) findings.add("tampered", "mac_missing", unsigned, "this record has no keyed digest");
+    return item.place;
+  }
+  if (unsigned === null) return null;
+  const record = decodeMac(item.payload!, `${item.place.file} offset ${item.place.offset}`);
+  const seen = macs.get(record.boot) ?? { seen: 0, last: -1 };
+  macs.set(record.boot, { seen: seen.seen + 1, last: Math.max(seen.last, record.index) });
+  if (!mac!.verify(record, unsigned.digest)) {
+    findings.add("tampered", "mac_mismatch", unsigned, "the keyed digest was not made with this key for this record");
+  }
+  return null;
+}

@@ -1,0 +1,57 @@
+/** The manifest against the files: what was there at seal is there, and nothing else. */
+import type { Manifest, ManifestFile } from "./manifest.js";
+import { MANIFEST_FILE } from "./trajectory-dir.js";
+import type { FileEnd } from "./verify-file.js";
+import type { Findings, VerifyCounts } from "./verify-types.js";
+
+export interface ManifestCheck {
+  manifest: Manifest;
+  /** Without COMPLETE, a manifest is what an interrupted seal left: later boots may have added files. */
+  complete: boolean;
+  ends: ReadonlyMap<string, FileEnd>;
+  counts: VerifyCounts;
+  findings: Findings;
+}
+
+export function compareManifest(check: ManifestCheck): void {
+  const { manifest, complete, ends, findings } = check;
+  for (const listed of manifest.files) {
+    const end = ends.get(listed.path);
+    if (end === undefined) findings.addFile("tampered", "file_missing", listed.path, "the manifest lists this file");
+    else compareFile(listed, end, findings);
+  }
+  if (!complete) return;
+  const listed = new Set(manifest.files.map((file) => file.path));
+  for (const file of ends.keys()) {
+    if (!listed.has(file)) findings.addFile("tampered", "file_unlisted", file, "the manifest does not list this file");
+  }
+  const { status, reasons } = manifest;
+  if (status === "incomplete" || status === "degraded") {
+    const reason = reasons[0] === undefined ? "" : `: ${reasons[0]}`;
+    findings.addFile("incomplete", "manifest_incomplete", MANIFEST_FILE, `sealed as ${status}${reason}`);
+  } else compareCounts(check);
+}
+
+function compareFile(listed: ManifestFile, end: FileEnd, findings: Findings): void {
+  const said = `${listed.bytes} bytes and ${listed.records} records`;
+  if (listed.bytes !== end.bytes || (listed.records !== end.records && !end.damaged)) {
+    const message = `the manifest says ${said}; there are ${end.bytes} bytes and ${end.records} records`;
+    findings.addFile("tampered", "manifest_mismatch", listed.path, message);
+  } else if (end.head !== null && !end.damaged && Buffer.from(end.head.digest).toString("hex") !== listed.head.digest) {
+    findings.addFile(
+      "tampered",
+      "manifest_mismatch",
+      listed.path,
+      "the chain ends in another digest than the manifest says",
+    );
+  }
+}
+
+function compareCounts({ manifest, counts, findings, ends }: ManifestCheck): void {
+  if ([...ends.values()].some((end) => end.damaged)) return;
+  const { turns, sampled_tokens, calls } = manifest.counts;
+  if (turns !== counts.turns || sampled_tokens !== counts.sampled_tokens || calls !== counts.calls) {
+    const message = `it counts ${calls} calls, ${turns} turns, ${sampled_tokens} sampled tokens; the files hold ${counts.calls}, ${counts.turns}, ${counts.sampled_tokens}`;
+    findings.addFile("tampered", "manifest_mismatch", MANIFEST_FILE, message);
+  }
+}

@@ -1,0 +1,461 @@
+/**
+ * Is a trajectory whole, and is it what was written? Walks every file once, keeps a line a turn and nothing of the payloads, and compares the witnesses:
+ * checksums, chains, commits, headers, manifest, and what was kept outside (anchors, the HMAC key). docs/format.md#verify
+ */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { TitoError } from "./errors.js";
+import { MacVerifier } from "./mac.js";
+import { COMPLETE_SCHEMA, type Manifest } from "./manifest.js";
+import { listFiles, readManifest, readRecords } from "./read-trajectory.js";
+import type { NamedRecord } from "./record-codec.js";
+import type { CommitRecord, JournalHeader, SegmentHeader, TurnRecord } from "./records.js";
+import {
+  bootOfJournal,
+  COMPLETE_FILE,
+  journalName,
+  MANIFEST_FILE,
+  SEGMENTS_DIR,
+  segmentOfName,
+} from "./trajectory-dir.js";
+import type { RecordPlace } from "./trajectory-log.js";
+import { checkFile, type ExpectedHead, type FileEnd } from "./verify-file.js";
+import { compareManifest } from "./verify-manifest.js";
+import { Findings, type TrajectoryVerdict, type VerifyCounts } from "./verify-types.js";
+import type { AnchoredHead } from "./writer-types.js";
+
+export interface VerifyOptions {
+  /** Heads that were kept outside; those of other trajectories are ignored. */
+  anchors?: readonly AnchoredHead[];
+  hmacKey?: Uint8Array;
+  onProgress?: (progress: { file: string; bytes: number; bytesTotal: number }) => void;
+}
+
+/** Verifies the trajectory in `dir`. Throws `not_found` when there is none and `io` when a file can not be read; all else is a finding. */
+export function verifyTrajectory(dir: string, options: VerifyOptions = {}): TrajectoryVerdict {
+  return new Verification(dir, options).run();
+}
+
+/** A journal or segment file before it is walked: its header and where it says it belongs. */
+interface Opened<H> {
+  file: string;
+  header: H | null;
+}
+
+/** A commit frame that still waits for its turn frame. */
+interface OpenCommit {
+  commit: CommitRecord;
+  journal: string;
+  bootId: string | null;
+  place: RecordPlace;
+}
+
+class Verification {
+  private readonly findings = new Findings();
+  private readonly counts: VerifyCounts = {
+    files: 0,
+    bytes: 0,
+    records: 0,
+    turns: 0,
+    sampled_tokens: 0,
+    calls: 0,
+    gaps: 0,
+  };
+  private readonly mac: MacVerifier | null = null;
+  private readonly macs = new Map<number, { seen: number; last: number }>();
+  private readonly ends = new Map<string, FileEnd>();
+  /** `file seq` of the turn frame → commit, until it is found. */
+  private readonly commits = new Map<string, OpenCommit>();
+  private readonly uncommitted: { callId: string; bootId: string | null; place: RecordPlace }[] = [];
+  private readonly delivered = new Set<string>();
+  /** Calls whose end is known: a turn, a gap, an uncaptured or a replay record. */
+  private readonly ended = new Set<string>();
+  private readonly gapped = new Set<string>();
+  private readonly asked = new Map<string, RecordPlace>();
+  private readonly sealedBoots = new Set<string>();
+  /** Journal file → highest sequence number that an anchor outside confirms. */
+  private readonly anchored = new Map<string, number>();
+  private readonly journals: Opened<JournalHeader>[];
+  private readonly segments: Opened<SegmentHeader>[];
+  private readonly bytesTotal: number;
+  private readonly trajectoryId: string;
+  private manifest: Manifest | null = null;
+  private complete = false;
+
+  constructor(
+    private readonly dir: string,
+    private readonly options: VerifyOptions,
+  ) {
+    const names = listFiles(dir);
+    this.journals = names.journals.map((file) => this.open(file, "journal_header"));
+    this.segments = names.segments.map((name) => this.open(`${SEGMENTS_DIR}/${name}`, "segment_header"));
+    this.bytesTotal = [...this.journals, ...this.segments].reduce((sum, { file }) => sum + this.sizeOf(file), 0);
+    this.readSealFiles();
+    const first =
+      this.journals.find((item) => item.header !== null) ?? this.segments.find((item) => item.header !== null);
+    this.trajectoryId =
+      first?.header?.trajectory_id ?? this.manifest?.trajectory_id ?? path.basename(path.resolve(dir));
+    if (options.hmacKey !== undefined) this.mac = new MacVerifier(options.hmacKey, this.trajectoryId);
+  }
+
+  private sizeOf(file: string): number {
+    return fs.lstatSync(path.join(this.dir, file)).size;
+  }
+
+  /** The header alone. */
+  private open<H>(file: string, name: "journal_header" | "segment_header"): Opened<H> {
+    for (const item of readRecords(path.join(this.dir, file), file, { mode: "tail" })) {
+      const header = item.kind === "record" && item.named.name === name ? (item.named.record as H) : null;
+      return { file, header };
+    }
+    return { file, header: null };
+  }
+
+  private readSealFiles(): void {
+    try {
+      this.manifest = readManifest(this.dir);
+    } catch (error) {
+      if (!TitoError.is(error)) throw error;
+      this.findings.addFile("damaged", "manifest_unreadable", MANIFEST_FILE, error.message);
+    }
+    const file = path.join(this.dir, COMPLETE_FILE);
+    this.complete = fs.existsSync(file);
+    if (!this.complete) return;
+    const manifestFile = path.join(this.dir, MANIFEST_FILE);
+    const sha256 = fs.existsSync(manifestFile)
+      ? createHash("sha256").update(fs.readFileSync(manifestFile)).digest("hex")
+      : null;
+    const text = fs.readFileSync(file, "utf8");
+    if (!text.includes(`"${COMPLETE_SCHEMA}"`) || sha256 === null || !text.includes(`"${sha256}"`)) {
+      this.findings.addFile(
+        "tampered",
+        "manifest_mismatch",
+        COMPLETE_FILE,
+        "it does not name the manifest that is here",
+      );
+    }
+  }
+
+  run(): TrajectoryVerdict {
+    const { findings } = this;
+    const expected = this.expectHeads();
+    for (const journal of this.journals) this.walkJournal(journal, expected.of(journal.file));
+    this.checkHeads(expected.all);
+    this.checkSuccession();
+    for (const segment of this.segments) this.walkSegment(segment);
+    this.checkCommits();
+    this.checkCalls();
+    this.checkMacs();
+    const { manifest, complete, ends, counts } = this;
+    if (manifest !== null) compareManifest({ manifest, complete, ends, counts, findings });
+    if (!complete) findings.addFile("incomplete", "not_sealed", COMPLETE_FILE, "the trajectory was not sealed");
+    return {
+      dir: this.dir,
+      trajectory_id: this.trajectoryId,
+      status: findings.status,
+      findings: findings.list,
+      findings_left_off: findings.leftOff,
+      counts,
+      head: this.lastHead(),
+    };
+  }
+
+  /** What anchors, segment headers and later journals say about the heads that journals had. */
+  private expectHeads(): ExpectedHeads {
+    const expected = new ExpectedHeads();
+    for (const anchor of this.options.anchors ?? []) {
+      if (anchor.trajectory !== this.trajectoryId) continue;
+      const { seq, bytes } = anchor;
+      expected.add(
+        [journalName(anchor.boot)],
+        "anchor",
+        { seq, digest: Buffer.from(anchor.digest, "hex"), bytes },
+        "an anchor",
+      );
+    }
+    for (const { file, header } of this.segments) {
+      if (header === null || header.previous_head === null) continue;
+      const files = this.journals.filter((item) => item.header?.boot_id === header.boot_id).map((item) => item.file);
+      expected.add(files, "head", header.previous_head, file);
+    }
+    this.journals.forEach(({ file, header }, index) => {
+      if (header === null || header.previous_head === null) return;
+      expected.add(index === 0 ? [] : [this.journals[index - 1]!.file], "head", header.previous_head, file);
+    });
+    return expected;
+  }
+
+  private walkJournal(journal: Opened<JournalHeader>, expected: Map<number, ExpectedHead[]>): void {
+    const { file, header } = journal;
+    const bootId = header?.boot_id ?? null;
+    const misplaced = header !== null && header.boot !== bootOfJournal(file);
+    this.checkOpening(journal, misplaced);
+    const end = this.walk(file, expected, (named, place) => this.onJournalRecord(named, place, bootId));
+    if (end.sealed && bootId !== null) this.sealedBoots.add(bootId);
+    for (const heads of expected.values()) {
+      for (const head of heads) {
+        if (head.met && head.kind === "anchor")
+          this.anchored.set(file, Math.max(head.seq, this.anchored.get(file) ?? -1));
+      }
+    }
+  }
+
+  private walkSegment(segment: Opened<SegmentHeader>): void {
+    const { file, header } = segment;
+    const misplaced = header !== null && header.segment !== segmentOfName(path.basename(file))?.segment;
+    this.checkOpening(segment, misplaced);
+    const bootId = header?.boot_id ?? null;
+    if (header !== null && !this.journals.some((item) => item.header?.boot_id === bootId)) {
+      this.findings.addFile(
+        "tampered",
+        "file_missing",
+        file,
+        "the journal of the boot that wrote this file is not there",
+      );
+    }
+    this.walk(file, new Map(), (named, place) => {
+      if (named.name === "turn") this.onTurn(named.record, place, bootId);
+      else if (named.name === "segment_header" && place.seq > 0) this.misplacedRecord(named, place);
+      else if (!["segment_header", "seal", "parked"].includes(named.name)) this.misplacedRecord(named, place);
+    });
+  }
+
+  private misplacedRecord(named: NamedRecord, place: RecordPlace): void {
+    this.findings.add("tampered", "wrong_place", place, `a ${named.name} record has no place here`);
+  }
+
+  private walk(
+    file: string,
+    expected: Map<number, ExpectedHead[]>,
+    onRecord: (named: NamedRecord, place: RecordPlace) => void,
+  ): FileEnd {
+    const { dir, findings, mac, macs, counts } = this;
+    const tornSeverity = this.complete ? "note" : "incomplete";
+    const end = checkFile({ dir, file, findings, mac, macs, tornSeverity, expected, onRecord }, this.sizeOf(file));
+    this.ends.set(file, end);
+    counts.files++;
+    counts.bytes += end.bytes;
+    counts.records += end.records;
+    this.options.onProgress?.({ file, bytes: counts.bytes, bytesTotal: this.bytesTotal });
+    return end;
+  }
+
+  /** The first record is the file's header, and the header says this trajectory and this number. */
+  private checkOpening(opened: Opened<JournalHeader | SegmentHeader>, misplaced: boolean): void {
+    const { file, header } = opened;
+    if (header === null) {
+      // a writer that is killed between creating a file and its first write leaves an empty one
+      const severity = this.sizeOf(file) > 0 ? "damaged" : this.complete ? "note" : "incomplete";
+      this.findings.addFile(severity, "no_header", file, "the file has no header record");
+    } else if (misplaced || header.trajectory_id !== this.trajectoryId) {
+      this.findings.addFile("tampered", "wrong_place", file, "its header names another trajectory, segment or boot");
+    }
+  }
+
+  private onJournalRecord(named: NamedRecord, place: RecordPlace, bootId: string | null): void {
+    switch (named.name) {
+      case "intent":
+        this.asked.set(named.record.call_id, place);
+        this.counts.calls = this.asked.size;
+        return;
+      case "commit":
+        this.commits.set(`${named.record.file} ${named.record.seq}`, {
+          commit: named.record,
+          journal: place.file,
+          bootId,
+          place,
+        });
+        return;
+      case "delivery":
+        if (named.record.outcome === "delivered") this.delivered.add(named.record.call_id);
+        return;
+      case "replay":
+        this.ended.add(named.record.replay_call_id);
+        return;
+      case "uncaptured":
+        this.ended.add(named.record.call_id);
+        if (named.record.lost_tokens)
+          this.findings.add("incomplete", "lost_call", place, `call ${named.record.call_id}: ${named.record.reason}`);
+        return;
+      case "gap":
+        this.onGap(named.record.call_id, named.record.reason, place);
+        return;
+      case "journal_header":
+        if (place.seq > 0) this.misplacedRecord(named, place);
+        return;
+      case "lifecycle":
+      case "seal":
+        return;
+      case "segment_header":
+      case "turn":
+      case "parked":
+        this.misplacedRecord(named, place);
+    }
+  }
+
+  private onGap(callId: string | null, reason: string, place: RecordPlace): void {
+    this.counts.gaps++;
+    this.findings.add("incomplete", "recorded_gap", place, callId === null ? reason : `call ${callId}: ${reason}`);
+    if (callId === null) return;
+    this.ended.add(callId);
+    this.gapped.add(callId);
+  }
+
+  private onTurn(turn: TurnRecord, place: RecordPlace, bootId: string | null): void {
+    this.counts.turns++;
+    this.counts.sampled_tokens += turn.sampled_ids.length;
+    this.ended.add(turn.call_id);
+    const key = `${place.file} ${place.seq}`;
+    const waiting = this.commits.get(key);
+    if (waiting === undefined) {
+      this.uncommitted.push({ callId: turn.call_id, bootId, place });
+      return;
+    }
+    this.commits.delete(key);
+    const { digest, bytes, call_id } = waiting.commit;
+    if (call_id !== turn.call_id || bytes !== place.bytes || Buffer.compare(digest, place.digest) !== 0) {
+      this.findings.add(
+        "tampered",
+        "turn_replaced",
+        place,
+        `commit ${waiting.commit.commit} names another turn at this place`,
+      );
+    }
+  }
+
+  private checkHeads(heads: readonly ExpectedHead[]): void {
+    for (const head of heads) {
+      if (head.met) continue;
+      const ends = head.files.map((file) => this.ends.get(file)).filter((end) => end !== undefined);
+      const place = { file: head.files[0] ?? "journal.seg", offset: head.bytes, seq: head.seq };
+      if (head.kind === "anchor") {
+        this.findings.add(
+          "tampered",
+          "anchor_missing",
+          place,
+          `${head.witness} says that this record was here: it is not, or is another`,
+        );
+        continue;
+      }
+      // a machine that lost power may have lost what was only written
+      const written = this.journals.some(
+        (item) => head.files.includes(item.file) && item.header?.durability === "write",
+      );
+      const excused = ends.some((end) => end.damaged) || (written && ends.every((end) => !end.sealed));
+      const severity = excused ? "damaged" : "tampered";
+      this.findings.add(
+        severity,
+        "head_missing",
+        place,
+        `${head.witness} says that this record was here: it is not, or is another`,
+      );
+    }
+  }
+
+  /** Each journal begins where the one before ended; only the process that wrote both may have left more in it. */
+  private checkSuccession(): void {
+    this.journals.forEach((journal, index) => {
+      const before = this.journals[index - 1];
+      const head = before === undefined ? null : this.ends.get(before.file)!.head;
+      if (journal.header === null || before === undefined || head === null) return;
+      const { previous_head, boot_id } = journal.header;
+      if (previous_head === null) {
+        this.findings.addFile(
+          "tampered",
+          "head_missing",
+          journal.file,
+          `it says that it is the first journal, and ${before.file} is there`,
+        );
+      } else if (head.seq > previous_head.seq && boot_id !== before.header?.boot_id) {
+        const place = { file: before.file, offset: previous_head.bytes, seq: previous_head.seq + 1 };
+        this.findings.add(
+          "tampered",
+          "records_after_successor",
+          place,
+          `records were added after ${journal.file} was begun`,
+        );
+      }
+    });
+  }
+
+  /** Commits without a turn, and turns without a commit. */
+  private checkCommits(): void {
+    for (const { commit, journal, bootId, place } of this.commits.values()) {
+      const end = this.ends.get(commit.file);
+      const sealed = bootId !== null && this.sealedBoots.has(bootId);
+      const released = this.delivered.has(commit.call_id) || (this.anchored.get(journal) ?? -1) >= place.seq;
+      const what = `commit ${commit.commit} (call ${commit.call_id}) names record ${commit.seq} of ${commit.file}, which is not there`;
+      if (this.gapped.has(commit.call_id)) continue;
+      if (end?.damaged) this.findings.add("damaged", "turn_missing", place, what);
+      else if (sealed || released)
+        this.findings.add("tampered", end === undefined ? "file_missing" : "turn_missing", place, what);
+      // a power cut between the two syncs of one commit leaves the journal ahead of the segment; nothing was released
+      else this.findings.add("incomplete", "turn_missing", place, what);
+    }
+    for (const { callId, bootId, place } of this.uncommitted) {
+      if (this.gapped.has(callId)) continue;
+      const journals = this.journals.filter((item) => item.header?.boot_id === bootId);
+      const damaged = journals.some((item) => this.ends.get(item.file)!.damaged);
+      const sealed = bootId !== null && this.sealedBoots.has(bootId);
+      const severity = damaged ? "damaged" : sealed ? "tampered" : "note";
+      this.findings.add(severity, "turn_without_commit", place, `no commit names the turn of call ${callId}`);
+    }
+  }
+
+  private checkCalls(): void {
+    for (const [callId, place] of this.asked) {
+      if (this.ended.has(callId)) continue;
+      this.findings.add("incomplete", "dangling_call", place, `call ${callId} was asked and its end is not known`);
+    }
+  }
+
+  private checkMacs(): void {
+    for (const [boot, { seen, last }] of this.macs) {
+      if (seen === last + 1) continue;
+      const severity = this.counts.gaps > 0 ? "incomplete" : "tampered";
+      this.findings.addFile(
+        severity,
+        "mac_missing",
+        journalName(boot),
+        `${last + 1} records were signed in this boot and ${seen} are there`,
+      );
+    }
+  }
+
+  private lastHead(): AnchoredHead | null {
+    for (const { file, header } of [...this.journals].reverse()) {
+      const head = this.ends.get(file)?.head;
+      if (header === null || head === null || head === undefined) continue;
+      const digest = Buffer.from(head.digest).toString("hex");
+      return { trajectory: this.trajectoryId, boot: header.boot, seq: head.seq, digest, bytes: head.bytes };
+    }
+    return null;
+  }
+}
+
+/** Heads by the file that they are looked for in. One that may be in several files is met when one of them has it. */
+class ExpectedHeads {
+  readonly all: ExpectedHead[] = [];
+  private readonly byFile = new Map<string, Map<number, ExpectedHead[]>>();
+
+  add(
+    files: readonly string[],
+    kind: ExpectedHead["kind"],
+    head: { seq: number; digest: Uint8Array; bytes: number },
+    witness: string,
+  ): void {
+    const expected: ExpectedHead = { ...head, kind, files, witness, met: false };
+    this.all.push(expected);
+    for (const file of files) {
+      const heads = this.of(file);
+      heads.set(head.seq, [...(heads.get(head.seq) ?? []), expected]);
+    }
+  }
+
+  of(file: string): Map<number, ExpectedHead[]> {
+    const heads = this.byFile.get(file) ?? new Map<number, ExpectedHead[]>();
+    this.byFile.set(file, heads);
+    return heads;
+  }
+}
