@@ -7,6 +7,7 @@ import { registerInspect } from "./commands/inspect.js";
 import { registerMaterialize } from "./commands/materialize.js";
 import { registerRun } from "./commands/run.js";
 import { registerSidecar } from "./commands/sidecar.js";
+import { registerVerify } from "./commands/verify.js";
 import { reportFailure } from "./fail.js";
 import { packageVersion } from "./version.js";
 
@@ -26,6 +27,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     registerSidecar,
     registerMaterialize,
     registerInspect,
+    registerVerify,
     registerExplain,
     registerHarness,
     registerEngine,

@@ -1,0 +1,100 @@
+import { existsSync, readFileSync } from "node:fs";
+import {
+  findTrajectories,
+  parseAnchors,
+  TitoError,
+  type TrajectoryVerdict,
+  type VerifyStatus,
+  verifyTrajectory,
+} from "@tito/format";
+import type { OutputVerdict } from "@tito/materializer";
+import { startProgress } from "../progress.js";
+import { formatCount } from "../table.js";
+import type { Outcome, Register } from "./command.js";
+
+interface VerifyFlags {
+  anchor?: string;
+  hmacKeyFile?: string;
+  inputs?: string;
+  json?: boolean;
+}
+
+/** `tito verify`: is it complete and intact. 0 yes · 1 incomplete · 2 damaged or tampered · 64 usage. */
+export const registerVerify: Register = (program, outcome) => {
+  program
+    .command("verify")
+    .summary("check trajectories, or an output of materialize: 0 intact · 1 incomplete · 2 damaged or tampered")
+    .description(
+      "Trajectories: every frame, checksum and digest chain, what the manifest and the commit frames promise, and with --anchor the heads that were kept outside.\nOutputs of materialize: lengths, spans, coverage, weights, rewards and advantages.\nExit codes: 0 complete and intact · 1 incomplete · 2 damaged or tampered · 64 usage.",
+    )
+    .argument("<path...>", "trajectories, directories that hold some, or materialized files")
+    .option("--anchor <file>", "NDJSON of chain heads kept outside the sandbox")
+    .option("--hmac-key-file <file>", "key of keyed record digests")
+    .option("--inputs <dir>", "for an output: parent of the trials; hashes every input again")
+    .option("--json", "one JSON object a trajectory or output, one a line")
+    .action(async (paths: string[], flags: VerifyFlags) => {
+      const outputs = paths.filter(isOutput);
+      const rest = paths.filter((path) => !outputs.includes(path));
+      if (rest.length > 0) await verifyTrajectories(rest, flags, outcome);
+      for (const path of outputs) await verifyOneOutput(path, flags, outcome);
+    });
+};
+
+function isOutput(path: string): boolean {
+  return existsSync(`${path}.manifest.json`) || existsSync(`${path}/materialized.json`);
+}
+
+const EXIT_CODES: Record<VerifyStatus, number> = { complete: 0, incomplete: 1, damaged: 2, tampered: 2 };
+
+async function verifyTrajectories(paths: readonly string[], flags: VerifyFlags, outcome: Outcome): Promise<void> {
+  const found = findTrajectories(paths);
+  if (found.length === 0) {
+    throw new TitoError("not_found", `no trajectory below ${paths.join(", ")}`, {
+      hint: "a trajectory is a directory with a manifest.json or segments/*.seg",
+    });
+  }
+  const options = {
+    ...(flags.anchor === undefined ? {} : { anchors: parseAnchors(readText(flags.anchor), flags.anchor) }),
+    ...(flags.hmacKeyFile === undefined ? {} : { hmacKey: Buffer.from(readText(flags.hmacKeyFile).trim(), "utf8") }),
+  };
+  const progress = startProgress("verifying");
+  for (const [index, dir] of found.entries()) {
+    const verdict = verifyTrajectory(dir, options);
+    outcome.exitCode = Math.max(outcome.exitCode, EXIT_CODES[verdict.status]);
+    progress.finish();
+    console.log(flags.json === true ? JSON.stringify(verdict) : renderTrajectory(verdict));
+    progress.update(index + 1, found.length);
+  }
+  progress.finish();
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new TitoError("not_found", `cannot read ${file}`, { cause });
+  }
+}
+
+function renderTrajectory(one: TrajectoryVerdict): string {
+  const { counts } = one;
+  const head = `${one.status.padEnd(10)} ${one.dir}  ${counts.turns} turns, ${formatCount(counts.sampled_tokens)} sampled ids, ${counts.files} files, ${formatCount(counts.bytes)} bytes`;
+  const findings = one.findings.map(
+    (finding) =>
+      `  ${finding.severity}: ${finding.code} in ${finding.file} at byte ${finding.offset}, record ${finding.seq}: ${finding.message}`,
+  );
+  const more = one.findings_left_off > 0 ? [`  and ${one.findings_left_off} more`] : [];
+  return [head, ...findings, ...more].join("\n");
+}
+
+async function verifyOneOutput(path: string, flags: VerifyFlags, outcome: Outcome): Promise<void> {
+  const { verifyOutput } = await import("@tito/materializer");
+  const verdict = await verifyOutput(path, flags.inputs === undefined ? {} : { inputs: flags.inputs });
+  outcome.exitCode = Math.max(outcome.exitCode, verdict.ok ? 0 : 2);
+  console.log(flags.json === true ? JSON.stringify({ path, ...verdict }) : renderOutput(path, verdict));
+}
+
+function renderOutput(path: string, one: OutputVerdict): string {
+  const head = `${one.ok ? "intact" : "wrong"}  ${path}  ${one.runs} runs, ${one.samples} samples, ${formatCount(one.tokens)} tokens, weight ${one.weight}`;
+  return [head, ...one.problems.map((problem) => `  ${problem}`)].join("\n");
+}
