@@ -1,8 +1,9 @@
 /** Finds trials and trajectories under the given paths. I/O edge: reads directory names and the small files of a trial. */
 import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
-import { basename, dirname, join, relative, sep } from "node:path";
+import { basename, join, sep } from "node:path";
 import { TitoError } from "@tito/format";
 import { parseHarborResult, parseRewardJson, parseRewardText, type TrialFacts } from "./harbor.js";
+import { compareText } from "./order.js";
 
 /** A trial directory and the trajectories below it. `facts` is null when no trial runner left anything. */
 export interface FoundTrial {
@@ -31,11 +32,6 @@ export function findTrials(paths: readonly string[]): FoundTrial[] {
   // Parents first, so that it does not matter in which order overlapping paths are given.
   for (const dir of roots.sort((a, b) => a.length - b.length)) walk({ dir, depth: 0, trial: null }, trials, seen);
   return [...trials.values()].sort((a, b) => compareText(a.dir, b.dir));
-}
-
-/** Order that no locale changes. */
-export function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 interface Place {
@@ -115,19 +111,4 @@ function readText(file: string): string | null {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat?.isFile() || stat.size > TRIAL_FILE_BYTES_MAX) return null;
   return readFileSync(file, "utf8");
-}
-
-/** Last two names of a directory: `job/trial`, `task/0`. Stable when the whole tree moves. */
-export function shortName(dir: string): string {
-  return `${basename(dirname(dir))}/${basename(dir)}`;
-}
-
-/** The directory that all of `dirs` lie in; paths in an output are relative to it. */
-export function commonParent(dirs: readonly string[]): string {
-  const first = dirs[0];
-  if (first === undefined) return process.cwd();
-  let common = dirname(first);
-  for (const dir of dirs)
-    while (relative(common, dir).startsWith("..") && common !== dirname(common)) common = dirname(common);
-  return common;
 }

@@ -1,9 +1,10 @@
 /** Which trajectories make a run, and what it is called. Mapping file, then what was recorded, then the trial directory. Pure. */
 import { basename, dirname } from "node:path";
-import { compareText, type FoundTrial, shortName } from "./discover.js";
+import type { FoundTrial } from "./discover.js";
 import type { RecordedIdentity } from "./evidence.js";
 import type { Value } from "./expression.js";
 import type { TrialFacts } from "./harbor.js";
+import { compareText, shortName } from "./order.js";
 import { type Mapped, mappedOf, type RowIndex } from "./side-files.js";
 
 /** A run before its trajectories are read. */

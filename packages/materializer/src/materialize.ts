@@ -4,14 +4,16 @@ import { dirname, join, resolve } from "node:path";
 import type { Writable } from "node:stream";
 import { FORMAT_VERSION, TitoError } from "@tito/format";
 import { type ByteTarget, FileTarget, StreamTarget } from "./byte-target.js";
-import { commonParent, findTrials } from "./discover.js";
+import { findTrials } from "./discover.js";
+import { FORMATS, type Format } from "./encoded-run.js";
 import { type RunSource, runsOf, type SideFiles } from "./identity.js";
 import { Jobs } from "./jobs.js";
+import { commonParent } from "./order.js";
 import { manifestPath, type OutputFile, type OutputManifest } from "./output-manifest.js";
 import { MATERIALIZER_VERSION, type PlannedFile, type PlannedRun, planFiles, planRuns } from "./plan.js";
 import { loadPolicy, type Policy, policyDigest } from "./policy.js";
 import { digestFile, readIdentity } from "./read.js";
-import { encodesRuns, FORMATS, type Format, openSink } from "./row-sink.js";
+import { encodesRuns, openSink } from "./row-sink.js";
 import { closeShards, noteShard, openShards } from "./shards.js";
 import { RowIndex, readRows } from "./side-files.js";
 import type { RunSurvey } from "./survey.js";
@@ -231,7 +233,7 @@ async function writeFile(
 ): Promise<OutputFile> {
   const { place, policy, options } = job;
   const { wide, newestVersion } = context;
-  const sink = openSink(targetOf(place, file, options), { format: place.format, policy, wide });
+  const sink = await openSink(targetOf(place, file, options), { format: place.format, policy, wide });
   const encode = encodesRuns(place.format, policy) ? place.format : null;
   const tasks = file.runs.map(
     ({ source, head, credit }): Extract<Task, { kind: "make" }> => ({

@@ -1,4 +1,6 @@
 /** Columns of the two Parquet outputs: one row a sample with the run's columns repeated, or one row a packed sample. */
+
+import { canonicalJson } from "./canonical-json.js";
 import {
   type Column,
   doubleColumn,
@@ -9,7 +11,6 @@ import {
   textListColumn,
 } from "./columns.js";
 import type { PackedSample } from "./pack.js";
-import { canonicalJson } from "./policy.js";
 import type { MadeRun, MadeSample, RunHead, Span } from "./rollout-run.js";
 
 /** A row: a run, and one of its samples or null when it has none. */

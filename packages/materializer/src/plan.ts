@@ -1,12 +1,13 @@
 /** From surveys to a write plan: credits in the heads, runs in files. Pure. */
 import { createHash } from "node:crypto";
 import { FORMAT_VERSION } from "@tito/format";
+import { canonicalJson } from "./canonical-json.js";
 import { assignCredit } from "./credit.js";
+import type { Format } from "./encoded-run.js";
 import { isSuperseded, type RunSource } from "./identity.js";
 import type { RunCredit } from "./make.js";
-import { canonicalJson, type Policy, policyDigest } from "./policy.js";
+import { type Policy, policyDigest } from "./policy.js";
 import type { RunHead } from "./rollout-run.js";
-import type { Format } from "./row-sink.js";
 import { type RunSurvey, runKey } from "./survey.js";
 
 /** A run with everything that pass two needs. */

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { TitoError } from "@tito/format";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
+import { canonicalJson } from "./canonical-json.js";
 import { compileExpression } from "./expression.js";
 import { TERMINATIONS } from "./reasons.js";
 
@@ -188,13 +189,4 @@ export function printPolicy(policy: Policy): string {
 /** SHA-256 over the effective policy as canonical JSON: equal digests mean equal rules. */
 export function policyDigest(policy: Policy): string {
   return createHash("sha256").update(canonicalJson(policy)).digest("hex");
-}
-
-/** JSON with sorted keys. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : inner,
-  );
 }

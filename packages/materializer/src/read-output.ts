@@ -6,10 +6,10 @@ import { tableFromIPC, type Vector } from "apache-arrow";
 import { UnpackrStream } from "msgpackr";
 import { ParquetFile } from "parquet-wasm";
 import { z } from "zod";
+import type { Format } from "./encoded-run.js";
 import { packedSampleSchema } from "./pack.js";
 import { TERMINATIONS } from "./reasons.js";
 import { coverageSchema, spanSchema } from "./rollout-run.js";
-import type { Format } from "./row-sink.js";
 
 const numbers = z.custom<ArrayLike<number>>((value) => Array.isArray(value) || ArrayBuffer.isView(value));
 const advantage = z.union([z.number(), z.array(z.number()), z.null()]);

@@ -12,7 +12,6 @@ import {
   turnsInCommitOrder,
 } from "@tito/format";
 import { markDamage } from "./damage.js";
-import { compareText } from "./discover.js";
 import type {
   Delivery,
   EvidenceSegment,
@@ -21,6 +20,7 @@ import type {
   RecordedIdentity,
   TrajectoryEvidence,
 } from "./evidence.js";
+import { compareText } from "./order.js";
 
 /** Ids that a trajectory carries, from its manifest or its first journal header. Cheap: no turn is read. */
 export function readIdentity(dir: string): { trajectory_id: string; identity: RecordedIdentity } {

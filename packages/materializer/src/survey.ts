@@ -2,10 +2,11 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { type AssembledRun, assembleRun } from "./assemble.js";
-import { compareText } from "./discover.js";
+import { canonicalJson } from "./canonical-json.js";
 import type { InputFile, TrajectoryEvidence } from "./evidence.js";
 import type { RunSource } from "./identity.js";
-import { canonicalJson, type Policy } from "./policy.js";
+import { compareText } from "./order.js";
+import type { Policy } from "./policy.js";
 import { digestFile, inputFiles } from "./read.js";
 import { groupOf, judge, type RunFacts, runNames } from "./reward.js";
 import type { RunHead } from "./rollout-run.js";

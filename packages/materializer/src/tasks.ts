@@ -1,9 +1,10 @@
 /** What a worker can be asked to do: one pass over one run. The same code runs in the main thread when there are no workers. */
+
+import { encodeRun, type Format, type SinkInput } from "./encoded-run.js";
 import type { RunSource } from "./identity.js";
 import { makeRun, type RunCredit } from "./make.js";
 import type { Policy } from "./policy.js";
 import type { RunHead } from "./rollout-run.js";
-import { encodeRun, type Format, type SinkInput } from "./row-sink.js";
 import { newestVersionOf, type RunSurvey, surveyRun } from "./survey.js";
 
 export type Task =
@@ -45,8 +46,10 @@ export function runTask(task: Task): TaskResults[Task["kind"]] {
 export function transferable(result: TaskResults[Task["kind"]]): ArrayBuffer[] {
   const buffers = new Set<ArrayBufferLike>();
   if (typeof result !== "object" || result === null) return [];
-  if ("encoded" in result) for (const bytes of result.encoded) buffers.add(bytes.buffer);
-  else if ("head" in result && "samples" in result) {
+  // A small Buffer is a view into a pool that must not move; only what has its memory to itself may.
+  if ("encoded" in result)
+    for (const bytes of result.encoded) if (bytes.byteLength === bytes.buffer.byteLength) buffers.add(bytes.buffer);
+  if ("head" in result && "samples" in result) {
     for (const sample of result.samples) {
       if (!("sample_index" in sample)) continue;
       for (const array of [sample.tokens, sample.loss_mask, sample.logprobs]) buffers.add(array.buffer);

@@ -1,10 +1,10 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import type { Format } from "../src/encoded-run.js";
 import { materialize } from "../src/materialize.js";
 import { loadPolicy } from "../src/policy.js";
 import { type OutputRow, readOutput } from "../src/read-output.js";
-import type { Format } from "../src/row-sink.js";
 import { verifyOutput } from "../src/verify-output.js";
 import { temporaryDirectory } from "./temporary.js";
 import { putFile, writeTrajectory } from "./written.js";

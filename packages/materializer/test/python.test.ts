@@ -1,0 +1,67 @@
+/** The Python examples read the committed outputs, where Python and the libraries are there. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { RolloutRun } from "../src/rollout-run.js";
+
+const root = resolve(import.meta.dirname, "..", "..", "..");
+const goldens = join(root, "fixtures", "trajectories", "goldens");
+const python = process.env.TITO_PYTHON ?? "python3";
+
+/** Null when the modules can be imported, else why not. */
+function missing(modules: string): string | null {
+  const tried = spawnSync(python, ["-c", `import ${modules}`], { encoding: "utf8" });
+  if (tried.error) return `${python} cannot be started`;
+  return tried.status === 0 ? null : `${python} has no ${modules}`;
+}
+
+function expected(): string {
+  const runs = readFileSync(join(goldens, "default.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as RolloutRun);
+  return runs
+    .flatMap((run) =>
+      run.samples.map((sample) => {
+        const trained = sample.logprobs.filter((_, i) => sample.loss_mask[i] === 1).reduce((a, b) => a + b, 0);
+        return [
+          run.run_id,
+          sample.sample_index,
+          sample.tokens.length,
+          sample.trained_tokens,
+          trained.toFixed(3),
+          sample.weight.toFixed(6),
+        ].join(" ");
+      }),
+    )
+    .join("\n");
+}
+
+function shown(output: string): string {
+  const lines = output
+    .trim()
+    .split("\n")
+    .map((line) => line.split(" "));
+  return lines
+    .map(([run, sample, tokens, mask, sum, weight]) =>
+      [run, sample, tokens, mask, Number(sum).toFixed(3), Number(weight).toFixed(6)].join(" "),
+    )
+    .join("\n");
+}
+
+describe("Python examples", () => {
+  for (const [format, modules] of [
+    ["jsonl", "numpy"],
+    ["msgpack", "numpy, msgpack"],
+    ["parquet", "numpy, pyarrow.parquet"],
+  ] as const) {
+    const reason = missing(modules);
+    if (reason !== null) console.warn(`SKIPPED: examples/python/read_${format}.py: ${reason}`);
+    it.skipIf(reason !== null)(`read_${format}.py turns samples into arrays`, () => {
+      const script = join(root, "examples", "python", `read_${format}.py`);
+      const output = execFileSync(python, [script, join(goldens, `default.${format}`)], { encoding: "utf8" });
+      expect(shown(output)).toBe(expected());
+    });
+  }
+});
