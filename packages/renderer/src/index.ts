@@ -2,4 +2,18 @@
  * @tito/renderer owns chat template, tokenizer and output parser of one model family as a renderer bundle, and the incremental junction with its certificate.
  * It never keeps state between calls, except caches, and never speaks HTTP.
  */
-export {};
+export { type Bundle, loadBundle } from "./bundle/load-bundle.js";
+export { type MakeBundleOptions, makeBundle } from "./bundle/make-bundle.js";
+export type { BundleManifest } from "./bundle/manifest.js";
+export { FAMILIES } from "./families/families.js";
+export type { TextDelta, WholeTurn } from "./families/live-parser.js";
+export {
+  type ParsedTurn,
+  PromptRenderer,
+  type RenderOptions,
+  type TemplateArguments,
+  type TurnContext,
+} from "./prompt-renderer.js";
+export type { EncodedPrompt } from "./tokenizer/tokenizer.js";
+export { isRendererThread, runRendererThread } from "./worker/renderer-thread.js";
+export { type Renderer, type StartOptions, startRenderer, type TurnStream } from "./worker/start-renderer.js";

@@ -1,35 +1,152 @@
-/** The model families: what each one's template wants. */
+/** The model families: for each what its template wants, how its output is read, and where its turns end. docs/families.md tells the same to readers. */
+import { TitoError } from "@tito/format";
 import type { MessageRules } from "../template/message-values.js";
+import { DEEPSEEK_TOKENS, deepseek } from "./deepseek.js";
+import { HARMONY_TOKENS, harmony } from "./harmony.js";
+import { hermes, THINK, TOOL_CALL } from "./hermes.js";
+import { KIMI_TOKENS, kimiK2 } from "./kimi.js";
+import { K3_TOKENS, kimiK3 } from "./kimi-k3.js";
+import { llama3, PYTHON_TAG } from "./llama.js";
+import type { Parse } from "./output.js";
+import {
+  DSML_V4,
+  DSML_V32,
+  deepseekV4,
+  deepseekV32,
+  GLM_MARKS,
+  glm,
+  MINIMAX_CALL,
+  minimaxM2,
+  qwen3Coder,
+  qwen35,
+} from "./tagged.js";
 
 export interface Family {
   messages: MessageRules;
-  template_variables: Record<string, string>;
+  /** Variables of the template that hold special tokens. */
+  template_variables: Readonly<Record<string, string>>;
+  parse: Parse;
+  /** Tokens that the parser looks for. */
+  structure: readonly string[];
+  /** Tokens that end a turn; those that the vocabulary has become the bundle's stop ids. */
+  stops: readonly string[];
+  /** Text at the prompt's end that means that reasoning is open; null for families without. */
+  reasoning_prompt: string | null;
+  /** What live streaming has to know: reasoning marks, and the first token of a call. Null: the message is given when the turn is whole. */
+  live: { think: { open: string; close: string } | null; calls: string } | null;
 }
-const standard: MessageRules = { arguments: "object", empty_content: "empty", call_ids: "as_given" };
-const plain: Family = { messages: standard, template_variables: {} };
-const deepseek: Family = { messages: standard, template_variables: { bos_token: "<｜begin▁of▁sentence｜>" } };
-const llama: Family = { messages: standard, template_variables: { bos_token: "<|begin_of_text|>" } };
-export const FAMILIES: Record<string, Family> = {
-  demo: plain,
-  "qwen2.5": plain,
-  qwen3: plain,
-  "qwen3-coder": plain,
-  "qwen3.5": plain,
-  "glm-4.6": plain,
-  "glm-4.7": plain,
-  "kimi-k2": { ...plain, messages: { ...standard, call_ids: "positional" } },
-  "kimi-k3": plain,
-  "deepseek-v3": {
-    ...deepseek,
-    messages: { arguments: "string", empty_content: "null_with_calls", call_ids: "as_given" },
-  },
-  "deepseek-v3.1": deepseek,
-  "deepseek-v3.2": deepseek,
-  "deepseek-v4": deepseek,
-  "gpt-oss": plain,
-  "llama-3.1": llama,
-  "llama-3.2": llama,
-  "llama-3.3": llama,
-  "minimax-m2": plain,
-  "minimax-m3": plain,
+
+const STANDARD: MessageRules = { arguments: "object", empty_content: "empty", call_ids: "as_given" };
+const THINK_TOKENS = [THINK.open, THINK.close];
+const CALL_TOKENS = [TOOL_CALL.open, TOOL_CALL.close];
+const asIs = (text: string): string => text;
+
+const QWEN: Omit<Family, "parse"> = {
+  messages: STANDARD,
+  template_variables: {},
+  structure: [...THINK_TOKENS, ...CALL_TOKENS],
+  stops: ["<|im_end|>", "<|endoftext|>"],
+  reasoning_prompt: THINK.open,
+  live: { think: THINK, calls: TOOL_CALL.open },
 };
+const QWEN_WITHOUT_THINKING = {
+  ...QWEN,
+  structure: CALL_TOKENS,
+  reasoning_prompt: null,
+  live: { think: null, calls: TOOL_CALL.open },
+};
+const GLM: Family = {
+  ...QWEN,
+  parse: glm,
+  structure: [...THINK_TOKENS, ...CALL_TOKENS, ...GLM_MARKS],
+  stops: ["<|user|>", "<|observation|>", "<|endoftext|>"],
+};
+const DEEPSEEK: Omit<Family, "parse"> = {
+  messages: STANDARD,
+  template_variables: { bos_token: "<｜begin▁of▁sentence｜>" },
+  structure: [...THINK_TOKENS, ...Object.values(DEEPSEEK_TOKENS)],
+  stops: ["<｜end▁of▁sentence｜>"],
+  reasoning_prompt: THINK.open,
+  live: { think: THINK, calls: DEEPSEEK_TOKENS.calls },
+};
+const LLAMA: Family = {
+  messages: STANDARD,
+  template_variables: { bos_token: "<|begin_of_text|>" },
+  parse: llama3,
+  structure: [PYTHON_TAG],
+  stops: ["<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"],
+  reasoning_prompt: null,
+  live: null,
+};
+
+export const FAMILIES: Readonly<Record<string, Family>> = {
+  demo: { ...QWEN, parse: hermes({ reasoning: asIs, lead: "keep", before_call: "" }) },
+  "qwen2.5": { ...QWEN_WITHOUT_THINKING, parse: hermes({ lead: "keep", before_call: "\n" }, null) },
+  qwen3: { ...QWEN, parse: hermes({ lead: "cut_breaks", before_call: "\n" }) },
+  "qwen3-coder": { ...QWEN_WITHOUT_THINKING, parse: qwen3Coder },
+  "qwen3.5": { ...QWEN, parse: qwen35 },
+  "glm-4.6": GLM,
+  "glm-4.7": GLM,
+  "kimi-k2": {
+    ...QWEN,
+    messages: { ...STANDARD, call_ids: "positional" },
+    parse: kimiK2,
+    structure: [...THINK_TOKENS, ...Object.values(KIMI_TOKENS)],
+    stops: ["<|im_end|>", "[EOS]"],
+    live: { think: THINK, calls: KIMI_TOKENS.section },
+  },
+  "kimi-k3": {
+    ...QWEN,
+    parse: kimiK3,
+    structure: [K3_TOKENS.open, K3_TOKENS.close, K3_TOKENS.sep],
+    stops: [K3_TOKENS.end],
+    reasoning_prompt: "<|open|>think<|sep|>",
+    live: null,
+  },
+  "deepseek-v3": {
+    ...DEEPSEEK,
+    messages: { arguments: "string", empty_content: "null_with_calls", call_ids: "as_given" },
+    parse: deepseek("fenced"),
+  },
+  "deepseek-v3.1": { ...DEEPSEEK, parse: deepseek("bare") },
+  "deepseek-v3.2": {
+    ...DEEPSEEK,
+    parse: deepseekV32,
+    structure: [...THINK_TOKENS, DSML_V32.open, DSML_V32.close],
+    live: { think: THINK, calls: DSML_V32.open },
+  },
+  "deepseek-v4": {
+    ...DEEPSEEK,
+    parse: deepseekV4,
+    structure: [...THINK_TOKENS, DSML_V4.open, DSML_V4.close],
+    live: { think: THINK, calls: DSML_V4.open },
+  },
+  "gpt-oss": {
+    messages: STANDARD,
+    template_variables: {},
+    parse: harmony,
+    structure: Object.values(HARMONY_TOKENS),
+    stops: [HARMONY_TOKENS.return, HARMONY_TOKENS.call],
+    reasoning_prompt: null,
+    live: null,
+  },
+  "llama-3.1": LLAMA,
+  "llama-3.2": LLAMA,
+  "llama-3.3": LLAMA,
+  "minimax-m2": {
+    ...QWEN,
+    parse: minimaxM2,
+    structure: [...THINK_TOKENS, MINIMAX_CALL.open, MINIMAX_CALL.close],
+    stops: ["[e~["],
+    live: { think: THINK, calls: MINIMAX_CALL.open },
+  },
+};
+
+/** @throws TitoError `unsupported` with the list of families. */
+export function familyOf(name: string): Family {
+  const family = Object.hasOwn(FAMILIES, name) ? FAMILIES[name] : undefined;
+  if (family !== undefined) return family;
+  throw new TitoError("unsupported", `no model family is called ${JSON.stringify(name)}`, {
+    hint: `Known are ${Object.keys(FAMILIES).join(", ")}.`,
+  });
+}

@@ -28,6 +28,15 @@ class Reader {
     return value;
   }
 
+  members(): Map<string, string> | null {
+    const raw = new Map<string, string>();
+    this.#skip();
+    if (this.#text[this.#at] !== "{") return null;
+    this.#object(0, (key, from) => raw.set(key, this.#text.slice(from, this.#at)));
+    this.#skip();
+    return this.#at === this.#text.length ? raw : null;
+  }
+
   #value(depth: number): JsonValue {
     if (depth > DEPTH_MAX) this.#fail();
     this.#skip();
@@ -44,7 +53,7 @@ class Reader {
     return this.#number();
   }
 
-  #object(depth: number): JsonValue {
+  #object(depth: number, onMember?: (key: string, from: number) => void): JsonValue {
     const object = new Map<string, JsonValue>();
     this.#at++;
     this.#skip();
@@ -54,7 +63,10 @@ class Reader {
       const key = this.#string();
       this.#skip();
       if (!this.#take(":")) this.#fail();
+      this.#skip();
+      const from = this.#at;
       object.set(key, this.#value(depth + 1));
+      onMember?.(key, from);
       this.#skip();
     } while (this.#take(","));
     if (!this.#take("}")) this.#fail();
@@ -128,5 +140,14 @@ export function tryLosslessJson(text: string): JsonValue | undefined {
     return parseLosslessJson(text) ?? undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Raw text of each member of the JSON object that `text` is, by key, the last one winning; null when it is no JSON object. */
+export function jsonMembers(text: string): Map<string, string> | null {
+  try {
+    return new Reader(text).members();
+  } catch {
+    return null;
   }
 }

@@ -1,0 +1,131 @@
+/** One renderer bundle at work: messages to prompt ids, sampled ids to a message. Keeps nothing between calls but caches. */
+import { type AnyRuntimeValue, convertToRuntimeValues } from "@huggingface/jinja";
+import type { Message, ToolDefinition } from "@tito/format";
+import type { Bundle } from "./bundle/load-bundle.js";
+import { type Family, familyOf } from "./families/families.js";
+import { LiveParser } from "./families/live-parser.js";
+import { type ParsedOutput, toMessage } from "./families/output.js";
+import { type Structure, structureOf, toSpans } from "./families/spans.js";
+import { ChatTemplate } from "./template/chat-template.js";
+import { MessageValues } from "./template/message-values.js";
+import { loadBpeEngine } from "./tokenizer/bpe-engine.js";
+import { type EncodedPrompt, Tokenizer } from "./tokenizer/tokenizer.js";
+
+export type TemplateArguments = Readonly<Record<string, string | number | boolean | null>>;
+
+export interface RenderOptions {
+  /** Ends the prompt where the assistant's turn begins; default true. */
+  generationPrompt?: boolean;
+  /** Arguments to the template, such as enable_thinking; they override the bundle's. */
+  templateArguments?: TemplateArguments;
+}
+
+/** What is known about a turn beside its sampled ids. */
+export interface TurnContext {
+  /** The prompt's ids, or at least its last 32; tells whether the prompt opened a reasoning block. */
+  promptTail: Int32Array;
+  /** Number of ids in the whole prompt: part of what tool-call ids are made from. */
+  promptTokens: number;
+  tools: readonly ToolDefinition[];
+}
+
+export interface ParsedTurn {
+  message: Message;
+  /** The output does not follow the family's form: the message holds its raw text. */
+  malformed: boolean;
+}
+
+const TAIL_IDS = 32;
+
+export class PromptRenderer {
+  readonly contractId: string;
+  readonly stopIds: readonly number[];
+  readonly tokenizer: Tokenizer;
+  readonly family: Family;
+  readonly familyName: string;
+  readonly #bundle: Bundle;
+  readonly #template: ChatTemplate;
+  readonly #values: MessageValues;
+  readonly #structure: Structure;
+
+  /** Loads the BPE engine of the bundle and everything else that a render needs. */
+  static async open(bundle: Bundle): Promise<PromptRenderer> {
+    return new PromptRenderer(bundle, new Tokenizer(bundle.tokenizer, await loadBpeEngine(bundle.bpeWasm)));
+  }
+
+  private constructor(bundle: Bundle, tokenizer: Tokenizer) {
+    const { manifest } = bundle;
+    this.#bundle = bundle;
+    this.contractId = bundle.contractId;
+    this.tokenizer = tokenizer;
+    this.familyName = manifest.family;
+    this.family = familyOf(manifest.family);
+    this.#template = new ChatTemplate(bundle.template, manifest.template_variables, manifest.date);
+    this.#values = new MessageValues(this.family.messages, tokenizer.guard);
+    const { idByText } = tokenizer.addedTokens;
+    this.#structure = structureOf(this.family.structure, idByText);
+    this.stopIds = this.family.stops.map((text) => idByText.get(text)).filter((id) => id !== undefined);
+  }
+
+  /**
+   * The ids of the conversation, equal to the reference's.
+   * @throws TitoError `bad_request` when the template refuses the conversation, `unsupported` for content that is not text.
+   */
+  render(messages: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): EncodedPrompt {
+    return this.tokenizer.encodeChunks(this.chunks(messages, tools, options));
+  }
+
+  /** The rendered text before encoding, values guarded, in chunks. */
+  chunks(messages: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): string[] {
+    const variables = new Map<string, AnyRuntimeValue>([
+      ["messages", this.#values.messages(messages)],
+      ["tools", this.#values.tools(tools)],
+      ["add_generation_prompt", convertToRuntimeValues(options.generationPrompt ?? true)],
+    ]);
+    const given = { ...this.#bundle.manifest.template_arguments, ...options.templateArguments };
+    for (const [name, value] of Object.entries(given)) {
+      if (!variables.has(name)) variables.set(name, convertToRuntimeValues(value));
+    }
+    return this.#template.render(variables);
+  }
+
+  countTokens(messages: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): number {
+    return this.render(messages, tools, options).ids.length;
+  }
+
+  /** The assistant message that the ids spell. Total: never throws on any ids. */
+  parse(sampledIds: Int32Array, context: TurnContext): ParsedTurn {
+    const output = this.#output(Array.from(sampledIds), context);
+    return { message: toMessage(output, context.promptTokens, sampledIds), malformed: output.malformed };
+  }
+
+  /** Parses the same turn while it is being sampled. */
+  liveParser(context: TurnContext): LiveParser {
+    return new LiveParser({
+      family: this.family,
+      structure: this.#structure,
+      bytes: this.tokenizer.bytes,
+      stopIds: new Set(this.stopIds),
+      reasoningOpen: this.#reasoningOpen(context),
+      parse: (ids) => {
+        const output = this.#output(ids, context);
+        return { output, message: toMessage(output, context.promptTokens, Int32Array.from(ids)) };
+      },
+    });
+  }
+
+  decode(ids: Iterable<number>): string {
+    return this.tokenizer.decode(ids);
+  }
+
+  #output(ids: readonly number[], context: TurnContext): ParsedOutput {
+    const ended = this.stopIds.includes(ids.at(-1) ?? -1);
+    const spans = toSpans(ended ? ids.slice(0, -1) : ids, this.#structure, this.tokenizer.bytes);
+    return this.family.parse(spans, { reasoning_open: this.#reasoningOpen(context), tools: context.tools });
+  }
+
+  #reasoningOpen(context: TurnContext): boolean {
+    const mark = this.family.reasoning_prompt;
+    return mark !== null && this.tokenizer.decode(context.promptTail.slice(-TAIL_IDS)).trimEnd().endsWith(mark);
+  }
+}
