@@ -6,25 +6,30 @@ import {
   decide,
   detectHarness,
   type EngineTurn,
+  isCheckpointable,
   type LaneVerdict,
   laneFacts,
 } from "@tito/continuity";
 import type { ToolDefinition, TurnRecord } from "@tito/format";
-import type { CallContext } from "./call.js";
-import type { Trajectory } from "./trajectory.js";
+import type { IncomingCall } from "./call.js";
+import type { NeutralRequest } from "./dialect/neutral.js";
+import type { TurnLog } from "./turn-log.js";
 
 /** The lane of a request, by its harness's rules and by what earlier turns tell. */
-export function laneOf(context: CallContext): { verdict: LaneVerdict; harness: string | null } {
-  const { incoming, request, trajectory } = context;
+export function laneOf(
+  incoming: Pick<IncomingCall, "headers" | "path">,
+  request: Pick<NeutralRequest, "messages" | "tools" | "maxOutputTokens">,
+  log: Pick<TurnLog, "harness" | "continuity">,
+): { verdict: LaneVerdict; harness: string | null } {
   const header = (name: string): string | undefined => incoming.headers.get(name)?.[0];
-  const rules = detectHarness(trajectory.harness, header);
+  const rules = detectHarness(log.harness, header);
   const input = {
     header,
     path: incoming.path,
     messages: request.messages,
     tools: request.tools.length,
     max_tokens: request.maxOutputTokens,
-    ...laneFacts(trajectory.continuity),
+    ...laneFacts(log.continuity),
   };
   return { verdict: classifyLane(input, rules), harness: rules?.harness ?? null };
 }
@@ -35,18 +40,44 @@ export type UnplacedTurn = Omit<
   "messages_keep" | "messages_new" | "tools" | "prompt_keep" | "prompt_suffix" | "decision"
 >;
 
+/** What the continuity engine takes besides the record itself. */
+export interface TurnContext {
+  promptIds: Int32Array;
+  request: Pick<NeutralRequest, "messages">;
+  retryOf: string | null;
+  harness: string | null;
+  arrivedAfter: number | null;
+}
+
+export function engineTurn(unplaced: UnplacedTurn, context: TurnContext): EngineTurn {
+  return {
+    call_id: unplaced.call_id,
+    prompt_ids: context.promptIds,
+    sampled_ids: unplaced.sampled_ids,
+    checkpointable: isCheckpointable(unplaced),
+    lane: unplaced.lane,
+    messages: context.request.messages,
+    reply: unplaced.message,
+    tools_sha256: Buffer.from(unplaced.tools_sha256).toString("hex"),
+    renderer_contract: unplaced.renderer_contract,
+    retry_of: context.retryOf,
+    harness: context.harness,
+    arrived_after: context.arrivedAfter,
+  };
+}
+
 /**
  * Decides and completes the record. Called in commit order, inside the trajectory's critical section; the state is not changed yet.
  * The record repeats nothing that its segment's line, or the history it is told against, already holds.
  */
 export function place(
-  trajectory: Trajectory,
+  log: Pick<TurnLog, "continuity" | "toolsOfSegment">,
   turn: EngineTurn,
   unplaced: UnplacedTurn,
   tools: ToolDefinition[],
 ): { decision: Decision; record: TurnRecord } {
-  const decision = decide(trajectory.continuity, turn);
-  const sameTools = decision.kind === "append" && trajectory.toolsOfSegment.get(decision.segment) === turn.tools_sha256;
+  const decision = decide(log.continuity, turn);
+  const sameTools = decision.kind === "append" && log.toolsOfSegment.get(decision.segment) === turn.tools_sha256;
   const record: TurnRecord = {
     ...unplaced,
     messages_keep: decision.messages_keep,

@@ -2,18 +2,19 @@
  * Stop 6: what happened, as records. A turn is durable before its answer is released; intents and deliveries are written, not synced.
  * Here too it is said what a reply without evidence means: an error, or a flagged answer where the user chose so.
  */
-import { commit, type EngineTurn, isCheckpointable } from "@tito/continuity";
-import type { FinishReason, TurnRecord, VersionSpan } from "@tito/format";
-import { promptDigest, TitoError } from "@tito/format";
+import { commit, type EngineTurn, type LaneVerdict } from "@tito/continuity";
+import { TitoError, type ToolDefinition, type VersionSpan } from "@tito/format";
 import type { CallContext, IncomingCall } from "./call.js";
-import { laneOf, place, toolsDigest, type UnplacedTurn } from "./decide.js";
+import { engineTurn, laneOf, place, type UnplacedTurn } from "./decide.js";
 import type { DialectError, ReplyEvent } from "./dialect/neutral.js";
-import { assembleMessage, isMalformed } from "./message.js";
+import { assembleMessage } from "./message.js";
 import type { PromptPlan } from "./prompt/source.js";
 import type { Delivery } from "./release.js";
 import type { Outcome } from "./sample/sample.js";
 import type { Sampled } from "./sample/sampled.js";
 import type { Trajectory } from "./trajectory.js";
+import { type TurnFacts, toldVersions, unplacedTurn, type WholeSampled } from "./turn.js";
+import type { TurnLog } from "./turn-log.js";
 
 /** Request headers that are worth keeping and can hold no secret. Everything else is dropped unseen. */
 const HEADERS_KEPT = new Set([
@@ -108,7 +109,7 @@ export async function recordOutcome(
   return { kind: "unavailable", message, retryable: false };
 }
 
-function uncapturedReason(sampled: Sampled): string {
+export function uncapturedReason(sampled: Sampled): string {
   const cause = (
     ["aborted_by_seal", "client_gone", "aborted", "engine_error", "stream_cut", "unparsed_chunk"] as const
   ).find((defect) => sampled.defects.includes(defect));
@@ -116,97 +117,80 @@ function uncapturedReason(sampled: Sampled): string {
 }
 
 interface TurnInput extends OutcomeRecord {
-  sampled: Sampled & { promptIds: Int32Array };
+  sampled: WholeSampled;
 }
 
 /** Resolves when the turn is durable. @throws TitoError when it can not be recorded. */
 async function recordTurn(context: CallContext, plan: PromptPlan, callId: string, input: TurnInput): Promise<void> {
-  const { trajectory, request } = context;
+  const { trajectory, request, retryOf, arrivedAfter } = context;
   const { sampled } = input;
   const weightVersions = await versionSpans(context, input);
-  const { verdict, harness } = laneOf(context);
-  const unplaced = unplacedTurn(context, plan, { ...input, callId, weightVersions, lane: verdict });
-  const turn: EngineTurn = {
-    call_id: callId,
-    prompt_ids: sampled.promptIds,
-    sampled_ids: sampled.ids,
-    checkpointable: isCheckpointable(unplaced),
-    lane: verdict.lane,
-    messages: request.messages,
-    reply: unplaced.message,
-    tools_sha256: Buffer.from(unplaced.tools_sha256).toString("hex"),
-    renderer_contract: plan.rendererContract,
-    retry_of: context.retryOf,
-    harness,
-    arrived_after: context.arrivedAfter,
-  };
-  const durable = await trajectory.inOrder(async () => {
-    const { decision, record } = place(trajectory, turn, unplaced, request.tools);
+  const { verdict, harness } = laneOf(context.incoming, request, trajectory);
+  const facts = turnFacts(context, plan, callId, { ...input, weightVersions, verdict });
+  const unplaced = unplacedTurn(facts, sampled);
+  const turn = engineTurn(unplaced, { promptIds: sampled.promptIds, request, retryOf, harness, arrivedAfter });
+  const { durable } = await putOnRecord(trajectory, turn, unplaced, request.tools);
+  await durable;
+}
+
+/**
+ * Gives a turn its place and appends it, after every turn that came before. Resolves when its place is taken; `durable` when it is synced.
+ * `durable` rejects with a TitoError when it can not be recorded.
+ */
+export function putOnRecord(
+  log: TurnLog,
+  turn: EngineTurn,
+  unplaced: UnplacedTurn,
+  tools: ToolDefinition[],
+): Promise<{ durable: Promise<unknown> }> {
+  return log.inOrder(async () => {
+    const { decision, record } = place(log, turn, unplaced, tools);
     const open =
       decision.kind === "append"
         ? null
         : { segment: decision.segment, parent: decision.parent, continues: decision.continues };
-    const promise = trajectory.writer.commitTurn(
+    const durable = log.writer.commitTurn(
       open === null ? { segment: decision.segment, turn: record } : { open, turn: record },
     );
     // A record that can not be written as it is rejects at once; then nothing of it may be remembered.
     let refused: { error: unknown } | null = null;
-    promise.catch((error: unknown) => {
+    durable.catch((error: unknown) => {
       refused = { error };
     });
     await null;
     if (refused === null) {
-      trajectory.lastCommit += 1;
-      commit(trajectory.continuity, turn, decision, trajectory.lastCommit);
-      trajectory.noteTurn(decision, turn);
+      log.lastCommit += 1;
+      commit(log.continuity, turn, decision, log.lastCommit);
+      log.noteTurn(decision, turn);
     }
-    return { promise };
+    return { durable };
   });
-  await durable.promise;
 }
 
-function unplacedTurn(
+function turnFacts(
   context: CallContext,
   plan: PromptPlan,
-  input: TurnInput & {
-    callId: string;
-    weightVersions: VersionSpan[];
-    lane: { lane: TurnRecord["lane"]; evidence: TurnRecord["lane_evidence"] };
-  },
-): UnplacedTurn {
+  callId: string,
+  input: TurnInput & { weightVersions: VersionSpan[]; verdict: LaneVerdict },
+): TurnFacts {
   const { request, engine, incoming } = context;
-  const { sampled, outcome } = input;
-  const message = assembleMessage(input.events);
+  const { sampled, outcome, verdict } = input;
   return {
-    call_id: input.callId,
-    lane: input.lane.lane,
-    lane_evidence: input.lane.evidence,
+    call_id: callId,
+    lane: verdict.lane,
+    lane_evidence: verdict.evidence,
     dialect: request.dialect,
     stream: request.stream ? (plan.stream ? "live" : "synthetic") : "none",
-    tools_sha256: toolsDigest(request.tools),
+    tools: request.tools,
     sampling: plan.sampling,
     logprob_mode: engine.profile.logprobMode,
     prompt_mode: plan.promptMode,
-    prompt_sha256: promptDigest(sampled.promptIds),
-    sampled_ids: sampled.ids,
-    logprobs: sampled.logprobs,
-    logprob_gaps: sampled.gaps,
-    finish_reason: finishReason(sampled, (message.tool_calls?.length ?? 0) > 0),
-    stop_reason: sampled.stopReason,
-    defects: sampled.defects,
-    usage: {
-      prompt_tokens: sampled.usage.prompt,
-      completion_tokens: sampled.usage.completion,
-      cached_tokens: sampled.usage.cached,
-    },
     weight_versions: input.weightVersions,
     engine: { kind: engine.profile.kind, version: engine.profile.version, model: sampled.model ?? engine.config.model },
     renderer_contract: plan.rendererContract,
     junction: plan.junction,
-    message,
-    malformed: isMalformed(message),
+    message: assembleMessage(input.events),
     special_text_escaped: plan.specialTextEscaped,
-    upstream_request_id: sampled.upstreamId,
     times: {
       received_ms: incoming.receivedMs,
       sent_ms: outcome.times.sentMs,
@@ -216,34 +200,15 @@ function unplacedTurn(
   };
 }
 
-function finishReason(sampled: Sampled, hasCalls: boolean): FinishReason {
-  switch (sampled.finish) {
-    case "length":
-    case "abort":
-    case "error":
-      return sampled.finish;
-    case "stop":
-    case "tool_calls":
-      return hasCalls ? "tool_calls" : "stop";
-    default:
-      if (sampled.defects.includes("client_gone") || sampled.defects.includes("aborted_by_seal")) return "abort";
-      return sampled.defects.includes("engine_error") ? "error" : "unknown";
-  }
-}
-
 /** From the reply, else what the engine told before and after, else the flag, else `unknown`. Spans cover all sampled ids. */
 async function versionSpans(context: CallContext, input: TurnInput): Promise<VersionSpan[]> {
   const { engine } = context;
-  const { versions, ids } = input.sampled;
-  const covers =
-    versions.length > 0 &&
-    versions.at(-1)!.end === ids.length &&
-    versions.every((span, index) => span.start === (versions[index - 1]?.end ?? 0) && span.end > span.start);
-  if (covers) return versions;
+  const versions = toldVersions(input.sampled);
+  if (versions !== null) return versions;
   const after = await engine.weightVersion();
   const before = input.versionBefore ?? after;
   const told = before === null || after === null || before === after ? before : `${before}..${after}`;
-  return [{ version: told ?? engine.config.weightVersion ?? "unknown", start: 0, end: ids.length }];
+  return [{ version: told ?? engine.config.weightVersion ?? "unknown", start: 0, end: input.sampled.ids.length }];
 }
 
 export interface Uncaptured {
@@ -255,11 +220,11 @@ export interface Uncaptured {
 }
 
 /** Notes a call that ended without token ids. */
-export function recordUncaptured(trajectory: Trajectory, call: Uncaptured): void {
-  if (call.lostTokens) trajectory.uncaptured += 1;
+export function recordUncaptured(log: TurnLog, call: Uncaptured): void {
+  if (call.lostTokens) log.uncaptured += 1;
   const { callId, reason, status, lostTokens } = call;
   const detail = call.detail.slice(0, 2000);
-  trajectory.writer.writeJournal("uncaptured", {
+  log.writer.writeJournal("uncaptured", {
     call_id: callId,
     reason,
     status,

@@ -3,15 +3,7 @@
  * that never spans an engine call or a disk sync.
  */
 import { randomBytes } from "node:crypto";
-import {
-  createState,
-  type Decision,
-  type EngineState,
-  type EngineTurn,
-  restore,
-  retryOf,
-  setDelivery,
-} from "@tito/continuity";
+import { createState, type EngineState, restore, retryOf, setDelivery } from "@tito/continuity";
 import {
   createTrajectoryWriter,
   type Disk,
@@ -25,6 +17,7 @@ import { keyDigest } from "./gate.js";
 import { LiveCall } from "./live-call.js";
 import type { Log } from "./log.js";
 import { type Orphan, ReplayTable } from "./replay.js";
+import { TurnLog } from "./turn-log.js";
 
 /** How many calls are remembered that a later request may turn out to repeat. */
 const EARLIER_CALLS_MAX = 64;
@@ -49,22 +42,11 @@ interface EarlierCall {
   delivery: "delivered" | "failed" | "unknown" | "in_flight";
 }
 
-export class Trajectory {
+export class Trajectory extends TurnLog {
   readonly replays = new ReplayTable();
-  readonly harness: string | null;
-  /** Digest of the tools that each segment's last turn offered. */
-  readonly toolsOfSegment = new Map<number, string>();
-  /** Drift cause or opening reason → how often; goes into the manifest. */
-  readonly drift = new Map<string, number>();
   phase: "open" | "sealing" | "sealed" = "open";
-  lastCommit: number;
-  /** Turns recorded, earlier boots included. */
-  turns: number;
-  /** Calls whose sampled tokens are not on record. */
-  uncaptured = 0;
   private readonly calls = new Set<LiveCall>();
   private readonly earlier: EarlierCall[] = [];
-  private order: Promise<unknown> = Promise.resolve();
   private nextCall = 1;
   private readonly callPrefix = randomBytes(4).toString("hex");
 
@@ -73,13 +55,11 @@ export class Trajectory {
     readonly config: SidecarConfig,
     readonly apiKey: string,
     readonly keyDigest: Buffer,
-    readonly writer: TrajectoryWriter,
-    readonly continuity: EngineState,
+    writer: TrajectoryWriter,
+    continuity: EngineState,
     readonly log: Log,
   ) {
-    this.harness = config.harness;
-    this.lastCommit = continuity.last_commit;
-    this.turns = continuity.turns.size;
+    super(writer, continuity, config.harness);
   }
 
   /** Opens a trajectory, new or left by an earlier process. @throws TitoError `cannot_write`, `already_exists`, `trajectory_sealed`. */
@@ -129,13 +109,6 @@ export class Trajectory {
     call.finished();
   }
 
-  /** Runs `work` after everything that was put in order before. */
-  inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.order.then(work);
-    this.order = result.catch(() => undefined);
-    return result;
-  }
-
   /** Which earlier call a request repeats, if there is evidence. */
   retryOf(key: string, headers: ReadonlyMap<string, readonly string[]>): string | null {
     const count = Number(headers.get("x-stainless-retry-count")?.[0] ?? Number.NaN);
@@ -164,14 +137,6 @@ export class Trajectory {
     setDelivery(this.continuity, callId, outcome);
     const call = this.earlier.find((one) => one.call_id === callId);
     if (call !== undefined) call.delivery = outcome;
-  }
-
-  noteTurn(decision: Decision, turn: EngineTurn): void {
-    this.turns += 1;
-    this.toolsOfSegment.set(decision.segment, turn.tools_sha256);
-    if (decision.kind === "append") return;
-    const cause = decision.evidence.cause ?? decision.reason;
-    this.drift.set(cause, (this.drift.get(cause) ?? 0) + 1);
   }
 
   /** Refuses new calls, waits for those in flight as long as it is allowed to, aborts the rest, and closes the files for ever. */

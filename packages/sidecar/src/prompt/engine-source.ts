@@ -81,7 +81,7 @@ function contractOf(base: string, body: string): string {
 }
 
 /** Reads chat chunks, or one whole chat body, into events. */
-function chatReader(request: NeutralRequest): ReplyReader {
+export function chatReader(request: Pick<NeutralRequest, "stop">): ReplyReader {
   let started = false;
   const seen = new Set<number>();
   const read = (chunk: EngineChunk): ReplyEvent[] => {
