@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { TASK_KINDS } from "@tito/reference-engine";
 import { runDemo } from "./demo/demo.js";
 
 const { values } = parseArgs({
@@ -26,7 +27,7 @@ mkdirSync(out, { recursive: true });
 console.log(`Pi (unmodified) → tito sidecar → embedded engine. Everything is kept in ${out}\n`);
 const result = await runDemo({
   out,
-  kinds: ["difference", "sum", "total"],
+  kinds: TASK_KINDS,
   rolloutsPerTask: Number(values.rollouts),
   seed: Number(values.seed),
   parallel: 2,

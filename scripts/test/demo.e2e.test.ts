@@ -17,7 +17,7 @@ describe("the demo, with real Pi and the trained policy", () => {
   beforeAll(async () => {
     demo = await runDemo({
       out: join(dir, "pi"),
-      kinds: ["difference", "total"],
+      kinds: ["sum", "larger"],
       rolloutsPerTask: 4,
       seed: 7,
       parallel: 2,
@@ -68,7 +68,7 @@ describe("the official client without streaming", () => {
     const engineLog = join(out, "engine.ndjson");
     const engine = await startEngineProcess({ seed: 3, logFile: engineLog });
     try {
-      for (const [index, task] of demoTasks("difference", 3, 11).entries()) {
+      for (const [index, task] of demoTasks("sum", 3, 11).entries()) {
         const trial = join(out, `trial-${index}`);
         mkdirSync(trial);
         const command = [process.execPath, join(root, "scripts/test/programs/openai-loop.mjs"), task.prompt];

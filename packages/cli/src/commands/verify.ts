@@ -47,9 +47,11 @@ function isOutput(path: string): boolean {
 const EXIT_CODES: Record<VerifyStatus, number> = { complete: 0, incomplete: 1, damaged: 2, tampered: 2 };
 
 async function verifyTrajectories(paths: readonly string[], flags: VerifyFlags, outcome: Outcome): Promise<void> {
+  const missing = paths.find((path) => !existsSync(path));
+  if (missing !== undefined) throw new TitoError("usage", `${missing} does not exist`);
   const found = findTrajectories(paths);
   if (found.length === 0) {
-    throw new TitoError("not_found", `no trajectory below ${paths.join(", ")}`, {
+    throw new TitoError("usage", `no trajectory below ${paths.join(", ")}`, {
       hint: "a trajectory is a directory with a manifest.json or segments/*.seg",
     });
   }
