@@ -16,6 +16,9 @@ const BASES_BYTES_MAX = 32 * 1024 * 1024;
 const BEST_BYTES_MAX = 256 * 1024;
 const FAST_BYTES_MAX = 4 * 1024 * 1024;
 
+/** How much of a base must reappear for the new body to go on where it ended. */
+const CONTAINED_SHARE = 0.9;
+
 interface Base {
   callId: string;
   body: Uint8Array;
@@ -40,7 +43,7 @@ export class BodyStore {
       if (prefix + suffix > (best === null ? 0 : best.prefix + best.suffix)) best = { base, prefix, suffix };
     }
     const middle = body.subarray(best?.prefix ?? 0, body.length - (best?.suffix ?? 0));
-    this.remember(callId, body, best?.base ?? null);
+    this.remember(callId, body, best);
     return {
       base_call_id: best?.base.callId ?? null,
       prefix: best?.prefix ?? 0,
@@ -51,10 +54,15 @@ export class BodyStore {
     };
   }
 
-  /** A body that mostly contains its base stands for it from now on. */
-  private remember(callId: string, body: Uint8Array, base: Base | null): void {
-    const continued = base !== null && body.length >= base.body.length ? base : null;
-    const bases = [{ callId, body: Uint8Array.from(body) }, ...this.bases.filter((item) => item !== continued)];
+  /** A body that contains nearly all of its base stands for it from now on; else both stay, for two conversations. */
+  private remember(
+    callId: string,
+    body: Uint8Array,
+    best: { base: Base; prefix: number; suffix: number } | null,
+  ): void {
+    const contained = best !== null && best.prefix + best.suffix >= best.base.body.length * CONTAINED_SHARE;
+    const replaced = contained ? best.base : null;
+    const bases = [{ callId, body: Uint8Array.from(body) }, ...this.bases.filter((item) => item !== replaced)];
     let bytes = 0;
     this.bases = bases.slice(0, BASES_MAX).filter((item) => {
       bytes += item.body.length;

@@ -180,7 +180,7 @@ function* passFrame(
 /** A piece of the file in memory, moved forward as the walk goes on; grows only to hold one frame that is really there. */
 class Window {
   readonly fileBytes: number;
-  private buffer = Buffer.allocUnsafe(WINDOW_BYTES);
+  private buffer: Buffer;
   private start = 0;
   private length = 0;
 
@@ -189,6 +189,7 @@ class Window {
     private readonly fd: number,
   ) {
     this.fileBytes = disk.fstat(fd).size;
+    this.buffer = Buffer.allocUnsafe(Math.min(WINDOW_BYTES, this.fileBytes));
   }
 
   /** The bytes [offset, offset + bytes), fewer at the end of the file. Valid until the next call. */
