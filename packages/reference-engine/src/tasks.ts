@@ -1,10 +1,10 @@
 import { type Rng, rngFrom } from "./lm/random.js";
 
-/** Kinds of small task that the policy is trained on, by what makes them hard for it. */
-export type TaskKind = "difference" | "sum" | "largest" | "total";
+/** Kinds of small task that the policy is trained on. */
+export type TaskKind = "sum" | "total" | "larger";
 
-/** difference: order two numbers, then use the calculator · sum: add in the head · largest: compare three numbers · total: add aloud, digit by digit. */
-export const TASK_KINDS: readonly TaskKind[] = ["difference", "sum", "largest", "total"];
+/** sum: copy two numbers into the calculator, save what it says · total: add them column by column, thinking aloud · larger: compare them, thinking aloud. */
+export const TASK_KINDS: readonly TaskKind[] = ["sum", "total", "larger"];
 
 /** One task with what its verifier expects. */
 export interface DemoTask {
@@ -60,7 +60,8 @@ export function demoTasks(kind: TaskKind, count: number, seed: string | number =
 /** Draws a task of the kind from one side of the split. */
 export function makeTask(kind: TaskKind, rng: Rng, split: "train" | "held out"): DemoTask {
   for (;;) {
-    const operands = drawOperands(kind, rng);
+    const most = kind === "total" ? 49 : 99;
+    const operands = [between(rng, 10, most), between(rng, 10, most)];
     if (isHeldOut(kind, operands) === (split === "held out")) return describeTask(kind, operands);
   }
 }
@@ -72,38 +73,23 @@ export function isHeldOut(kind: TaskKind, operands: readonly number[]): boolean 
 
 const between = (rng: Rng, low: number, high: number): number => low + Math.floor(rng() * (high - low + 1));
 
-function drawOperands(kind: TaskKind, rng: Rng): number[] {
-  switch (kind) {
-    case "difference":
-    case "sum":
-      return [between(rng, 10, 99), between(rng, 10, 99)];
-    case "largest":
-      return [between(rng, 10, 99), between(rng, 10, 99), between(rng, 10, 99)];
-    case "total":
-      return [between(rng, 100, 999), between(rng, 100, 999)];
-    default:
-      return kind satisfies never;
-  }
-}
-
+/** The operands come last, so that they lie equally far from the answer in every kind: a two-layer model finds them by distance. */
 function describeTask(kind: TaskKind, operands: readonly number[]): DemoTask {
-  const [a, b, c] = operands as [number, number, number];
-  const task = (prompt: string, answer: number): DemoTask => ({
+  const [a, b] = operands as [number, number];
+  const task = (wish: string, answer: number): DemoTask => ({
     id: `${kind}-${operands.join("-")}`,
     kind,
     operands,
-    prompt,
+    prompt: `${wish} in ${ANSWER_FILE}: ${operands.join(" ")}`,
     expected: { file: ANSWER_FILE, text: String(answer) },
   });
   switch (kind) {
-    case "difference":
-      return task(`Use calc to find how far apart ${a} and ${b} are. Save it in answer.txt.`, Math.abs(a - b));
     case "sum":
-      return task(`Add ${a} and ${b} in your head. Save it in answer.txt.`, a + b);
-    case "largest":
-      return task(`Which is the largest: ${a}, ${b} or ${c}? Save it in answer.txt.`, Math.max(a, b, c));
+      return task("Use calc and save the sum", a + b);
     case "total":
-      return task(`Add ${a} and ${b} aloud. Save it in answer.txt.`, a + b);
+      return task("Think and save the sum", a + b);
+    case "larger":
+      return task("Think and save the larger", Math.max(a, b));
     default:
       return kind satisfies never;
   }

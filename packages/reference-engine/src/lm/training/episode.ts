@@ -33,11 +33,15 @@ export function drawSystemMessage(rng: Rng): ChatMessage {
   return systemMessage(day.toISOString().slice(0, 10), workDirectory(Math.floor(rng() * 1e6), Math.floor(rng() * 100)));
 }
 
-/** A random training task, solved. */
-export function drawConversation(rng: Rng): ChatMessage[] {
+/**
+ * A random training task, solved. Without `surroundings` the system message lacks date and directory: their digits hide the operands from a policy that
+ * has not learned to copy yet, so training starts without them.
+ */
+export function drawConversation(rng: Rng, surroundings: boolean): ChatMessage[] {
   const kind = TASK_KINDS[Math.floor(rng() * TASK_KINDS.length)]!;
   const task = makeTask(kind, rng, "train");
-  return [drawSystemMessage(rng), { role: "user", content: task.prompt }, ...solve(task)];
+  const system: ChatMessage = surroundings ? drawSystemMessage(rng) : { role: "system", content: SYSTEM_PROMPT };
+  return [system, { role: "user", content: task.prompt }, ...solve(task)];
 }
 
 /** The turns that solve a task: what a perfect policy would sample, and what the tools would answer. */
@@ -48,16 +52,14 @@ export function solve(task: DemoTask): ChatMessage[] {
     { role: "tool", content: "saved" },
     { role: "assistant", content: `The answer is ${answer}.` },
   ];
+  const [a, b] = task.operands as [number, number];
   switch (task.kind) {
-    case "difference": {
-      const expression = `${Math.max(...task.operands)}-${Math.min(...task.operands)}`;
-      return [callTool("calc", { expression }), { role: "tool", content: answer }, save, ...end];
-    }
-    case "total":
-      return [{ ...save, reasoning_content: addAloud(task.operands[0]!, task.operands[1]!) }, ...end];
     case "sum":
-    case "largest":
-      return [save, ...end];
+      return [callTool("calc", { expression: `${a}+${b}` }), { role: "tool", content: answer }, save, ...end];
+    case "total":
+      return [{ ...save, reasoning_content: addAloud(a, b) }, ...end];
+    case "larger":
+      return [{ ...save, reasoning_content: compareAloud(a, b) }, ...end];
     default:
       return task.kind satisfies never;
   }
@@ -69,7 +71,7 @@ const callTool = (name: string, args: Record<string, string>): ChatMessage => ({
   tool_calls: [{ function: { name, arguments: args } }],
 });
 
-/** Column addition from the right: "4+2=6 7+8=15 3+5+1=9". */
+/** Column addition from the right: "7+8=15 3+5+1=9". */
 function addAloud(a: number, b: number): string {
   const steps: string[] = [];
   let carry = 0;
@@ -79,6 +81,13 @@ function addAloud(a: number, b: number): string {
     carry = column >= 10 ? 1 : 0;
   }
   return steps.join(" ");
+}
+
+/** Tens first, ones only when the tens are the same: "3 vs 5: second" or "5 vs 5: same 3 vs 8: second". */
+function compareAloud(a: number, b: number): string {
+  const [tensA, tensB, onesA, onesB] = [Math.floor(a / 10), Math.floor(b / 10), a % 10, b % 10];
+  if (tensA !== tensB) return `${tensA} vs ${tensB}: ${tensA > tensB ? "first" : "second"}`;
+  return `${tensA} vs ${tensB}: same ${onesA} vs ${onesB}: ${onesA >= onesB ? "first" : "second"}`;
 }
 
 /** Renders conversations with the model's own chat template, tools included. */

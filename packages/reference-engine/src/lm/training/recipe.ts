@@ -20,7 +20,7 @@ export interface Recipe {
 
 export const RECIPE: Recipe = {
   seed: 1,
-  tokens: 4_000_000,
+  tokens: 3_000_000,
   batchEpisodes: 4,
   episodeTokensMax: 200,
   tokenizerTexts: 2000,
@@ -28,7 +28,7 @@ export const RECIPE: Recipe = {
 
 /** The policy's shape: 2 layers, 2 heads of 32 (the smallest head that vLLM's CPU attention takes), short RoPE base for short prompts. */
 export const POLICY_CONFIG: ModelConfig = {
-  vocabSize: 400,
+  vocabSize: 376,
   hiddenSize: 64,
   intermediateSize: 172,
   layers: 2,
@@ -43,7 +43,7 @@ export const POLICY_CONFIG: ModelConfig = {
 export function makeTokenizer(recipe: Recipe, template: string): string {
   const render = conversationRenderer(template);
   const rng = rngFrom("tokenizer", recipe.seed);
-  const texts = Array.from({ length: recipe.tokenizerTexts }, () => render(drawConversation(rng), false));
+  const texts = Array.from({ length: recipe.tokenizerTexts }, () => render(drawConversation(rng, true), false));
   return trainTokenizer(texts, POLICY_CONFIG.vocabSize);
 }
 
@@ -62,6 +62,9 @@ export interface TrainingRun {
   steps(): Generator<TrainingStep>;
 }
 
+/** Share of episodes with date and directory: none in the first tenth of the tokens, all after four tenths. */
+const surroundingsShare = (progress: number): number => Math.min(1, Math.max(0, (progress - 0.1) / 0.3));
+
 /** Starts the run of a recipe. Two runs of one recipe give bit-identical losses and weights. */
 export function startTraining(recipe: Recipe, template: string, tokenizerJson: string): TrainingRun {
   const tokenizer = parseTokenizer(tokenizerJson, "tokenizer.json");
@@ -70,15 +73,19 @@ export function startTraining(recipe: Recipe, template: string, tokenizerJson: s
   initialise(trainer.parameters, rngFrom("weights", recipe.seed));
   const optimizer = new Optimizer(trainer.parameters);
   const rng = rngFrom("episodes", recipe.seed);
-  const draw = (): Episode => tokenizeEpisode(render(drawConversation(rng), false), tokenizer);
+  const draw = (progress: number): Episode => {
+    const surroundings = rng() < surroundingsShare(progress);
+    return tokenizeEpisode(render(drawConversation(rng, surroundings), false), tokenizer);
+  };
   return {
     trainer,
     tokenizer,
     *steps() {
       for (let step = 1, tokens = 0; tokens < recipe.tokens; step++) {
-        const batch = Array.from({ length: recipe.batchEpisodes }, draw);
+        const progress = tokens / recipe.tokens;
+        const batch = Array.from({ length: recipe.batchEpisodes }, () => draw(progress));
         const loss = trainer.lossAndGradients(batch);
-        optimizer.update(tokens / recipe.tokens);
+        optimizer.update(progress);
         tokens += batch.reduce((sum, { ids }) => sum + ids.length, 0);
         yield { step, tokens, loss };
       }
