@@ -8,6 +8,22 @@ export type { BundleManifest } from "./bundle/manifest.js";
 export { FAMILIES } from "./families/families.js";
 export type { TextDelta, WholeTurn } from "./families/live-parser.js";
 export {
+  type Certificate,
+  type CertifiedShape,
+  certificateId,
+  RENDERER_VERSION,
+  readCertificate,
+  verifyCertificate,
+} from "./junction/certificate.js";
+export { type CertifyOptions, certify } from "./junction/certify.js";
+export {
+  buildIncrementalPrompt,
+  type FallbackReason,
+  type IncrementalPrompt,
+  type IncrementalRequest,
+} from "./junction/incremental-prompt.js";
+export type { Shape, TurnEnd } from "./junction/shapes.js";
+export {
   type ParsedTurn,
   PromptRenderer,
   type RenderOptions,

@@ -67,6 +67,11 @@ export class PromptRenderer {
     this.stopIds = this.family.stops.map((text) => idByText.get(text)).filter((id) => id !== undefined);
   }
 
+  /** Arguments that every render passes to the template. */
+  get templateArguments(): TemplateArguments {
+    return this.#bundle.manifest.template_arguments;
+  }
+
   /**
    * The ids of the conversation, equal to the reference's.
    * @throws TitoError `bad_request` when the template refuses the conversation, `unsupported` for content that is not text.

@@ -21,8 +21,17 @@ import {
   qwen35,
 } from "./tagged.js";
 
+/** What a turn of a family can hold, under the template arguments in force. */
+export interface Carries {
+  /** `always`: the prompt opens a block, and the template cannot print a turn without one. */
+  reasoning(templateArguments: Readonly<Record<string, unknown>>): "never" | "optional" | "always";
+  calls_max: number;
+  content_with_calls: boolean;
+}
+
 export interface Family {
   messages: MessageRules;
+  carries: Carries;
   /** Variables of the template that hold special tokens. */
   template_variables: Readonly<Record<string, string>>;
   parse: Parse;
@@ -41,8 +50,21 @@ const THINK_TOKENS = [THINK.open, THINK.close];
 const CALL_TOKENS = [TOOL_CALL.open, TOOL_CALL.close];
 const asIs = (text: string): string => text;
 
+const ANY_CALLS = { calls_max: 8, content_with_calls: true };
+const NO_REASONING: Carries = { ...ANY_CALLS, reasoning: () => "never" };
+/** Reasoning unless the template argument switches it off. */
+const reasoningUnless = (argument: string, kind: "optional" | "always"): Carries => ({
+  ...ANY_CALLS,
+  reasoning: (given) => (given[argument] === false ? "never" : kind),
+});
+const REASONING_IF_THINKING: Carries = {
+  ...ANY_CALLS,
+  reasoning: (given) => (given["thinking"] === true ? "optional" : "never"),
+};
+
 const QWEN: Omit<Family, "parse"> = {
   messages: STANDARD,
+  carries: reasoningUnless("enable_thinking", "optional"),
   template_variables: {},
   structure: [...THINK_TOKENS, ...CALL_TOKENS],
   stops: ["<|im_end|>", "<|endoftext|>"],
@@ -51,6 +73,7 @@ const QWEN: Omit<Family, "parse"> = {
 };
 const QWEN_WITHOUT_THINKING = {
   ...QWEN,
+  carries: NO_REASONING,
   structure: CALL_TOKENS,
   reasoning_prompt: null,
   live: { think: null, calls: TOOL_CALL.open },
@@ -63,6 +86,7 @@ const GLM: Family = {
 };
 const DEEPSEEK: Omit<Family, "parse"> = {
   messages: STANDARD,
+  carries: REASONING_IF_THINKING,
   template_variables: { bos_token: "<｜begin▁of▁sentence｜>" },
   structure: [...THINK_TOKENS, ...Object.values(DEEPSEEK_TOKENS)],
   stops: ["<｜end▁of▁sentence｜>"],
@@ -71,6 +95,7 @@ const DEEPSEEK: Omit<Family, "parse"> = {
 };
 const LLAMA: Family = {
   messages: STANDARD,
+  carries: { reasoning: () => "never", calls_max: 1, content_with_calls: false },
   template_variables: { bos_token: "<|begin_of_text|>" },
   parse: llama3,
   structure: [PYTHON_TAG],
@@ -86,10 +111,11 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "qwen3-coder": { ...QWEN_WITHOUT_THINKING, parse: qwen3Coder },
   "qwen3.5": { ...QWEN, parse: qwen35 },
   "glm-4.6": GLM,
-  "glm-4.7": GLM,
+  "glm-4.7": { ...GLM, carries: reasoningUnless("enable_thinking", "always") },
   "kimi-k2": {
     ...QWEN,
     messages: { ...STANDARD, call_ids: "positional" },
+    carries: NO_REASONING,
     parse: kimiK2,
     structure: [...THINK_TOKENS, ...Object.values(KIMI_TOKENS)],
     stops: ["<|im_end|>", "[EOS]"],
@@ -97,6 +123,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   "kimi-k3": {
     ...QWEN,
+    carries: reasoningUnless("thinking", "optional"),
     parse: kimiK3,
     structure: [K3_TOKENS.open, K3_TOKENS.close, K3_TOKENS.sep],
     stops: [K3_TOKENS.end],
@@ -106,9 +133,11 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "deepseek-v3": {
     ...DEEPSEEK,
     messages: { arguments: "string", empty_content: "null_with_calls", call_ids: "as_given" },
+    // Its template leaves a single call unclosed: what it prints is not what a model samples.
+    carries: { reasoning: () => "never", calls_max: 0, content_with_calls: false },
     parse: deepseek("fenced"),
   },
-  "deepseek-v3.1": { ...DEEPSEEK, parse: deepseek("bare") },
+  "deepseek-v3.1": { ...DEEPSEEK, carries: NO_REASONING, parse: deepseek("bare") },
   "deepseek-v3.2": {
     ...DEEPSEEK,
     parse: deepseekV32,
@@ -123,6 +152,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   "gpt-oss": {
     messages: STANDARD,
+    carries: { reasoning: () => "optional", calls_max: 1, content_with_calls: false },
     template_variables: {},
     parse: harmony,
     structure: Object.values(HARMONY_TOKENS),
@@ -135,6 +165,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "llama-3.3": LLAMA,
   "minimax-m2": {
     ...QWEN,
+    carries: { ...ANY_CALLS, reasoning: () => "always" },
     parse: minimaxM2,
     structure: [...THINK_TOKENS, MINIMAX_CALL.open, MINIMAX_CALL.close],
     stops: ["[e~["],

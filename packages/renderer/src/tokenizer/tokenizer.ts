@@ -46,6 +46,7 @@ export class Tokenizer {
   readonly #pieces = new PieceCache<Int32Array>(CACHE_UNITS_MAX);
   readonly #chunks = new PieceCache<ChunkEncoding>(CACHE_UNITS_MAX);
   #ranks: RankTable | undefined;
+  #byteIds: Int32Array | undefined;
   #splitter: PieceSplitter | undefined;
 
   constructor(data: TokenizerData, engineClass: TiktokenClass) {
@@ -97,6 +98,12 @@ export class Tokenizer {
     }
     parts.push(plain(bridge));
     return { ids: joinIds(parts), special_text_escaped: escaped };
+  }
+
+  /** The id that stands for one byte. */
+  idOfByte(byte: number): number {
+    this.#byteIds ??= byteIds(this.#bytesById);
+    return this.#byteIds[byte]!;
   }
 
   decode(ids: Iterable<number>): string {
@@ -193,6 +200,14 @@ export class Tokenizer {
     }
     return Int32Array.from(ids);
   }
+}
+
+function byteIds(bytesById: readonly (Uint8Array | undefined)[]): Int32Array {
+  const ids = new Int32Array(256);
+  bytesById.forEach((bytes, id) => {
+    if (bytes?.length === 1) ids[bytes[0]!] = id;
+  });
+  return ids;
 }
 
 /** The parts one after the other. */

@@ -1,6 +1,8 @@
 /** What the event loop and the renderer's thread say to each other. */
 import type { ErrorCode, Message, ToolDefinition } from "@tito/format";
 import type { TextDelta, WholeTurn } from "../families/live-parser.js";
+import type { Certificate } from "../junction/certificate.js";
+import type { IncrementalPrompt, IncrementalRequest } from "../junction/incremental-prompt.js";
 import type { ParsedTurn, RenderOptions, TurnContext } from "../prompt-renderer.js";
 import type { EncodedPrompt } from "../tokenizer/tokenizer.js";
 
@@ -18,6 +20,7 @@ export interface Operations {
   render: { args: [Message[], ToolDefinition[], RenderOptions]; result: EncodedPrompt };
   count: { args: [Message[], ToolDefinition[], RenderOptions]; result: number };
   parse: { args: [Int32Array, TurnContext]; result: ParsedTurn };
+  incremental: { args: [Certificate, IncrementalRequest]; result: IncrementalPrompt };
   decode: { args: [Int32Array]; result: string };
   live_open: { args: [number, TurnContext]; result: null };
   live_push: { args: [number, Int32Array]; result: TextDelta };

@@ -3,6 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { TitoError } from "@tito/format";
 import { loadBundle } from "../bundle/load-bundle.js";
 import type { LiveParser } from "../families/live-parser.js";
+import { buildIncrementalPrompt } from "../junction/incremental-prompt.js";
 import { PromptRenderer } from "../prompt-renderer.js";
 import { type Request, type Response, WORKER_ROLE, type WorkerData } from "./protocol.js";
 
@@ -41,6 +42,8 @@ function serve(renderer: PromptRenderer, live: Map<number, LiveParser>, request:
       return renderer.countTokens(...request.args);
     case "parse":
       return renderer.parse(...request.args);
+    case "incremental":
+      return buildIncrementalPrompt(renderer, ...request.args);
     case "decode":
       return renderer.decode(request.args[0]);
     case "live_open":

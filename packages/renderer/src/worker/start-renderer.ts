@@ -4,6 +4,8 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { type Message, TitoError, type ToolDefinition } from "@tito/format";
 import type { TextDelta, WholeTurn } from "../families/live-parser.js";
+import type { Certificate } from "../junction/certificate.js";
+import type { IncrementalPrompt, IncrementalRequest } from "../junction/incremental-prompt.js";
 import type { ParsedTurn, RenderOptions, TurnContext } from "../prompt-renderer.js";
 import type { EncodedPrompt } from "../tokenizer/tokenizer.js";
 import { type OperationName, type Operations, type Response, WORKER_ROLE, type WorkerData } from "./protocol.js";
@@ -31,6 +33,8 @@ export interface Renderer {
   countTokens(messages: readonly Message[], tools: readonly ToolDefinition[], options?: RenderOptions): Promise<number>;
   parse(sampledIds: Int32Array, context: TurnContext): Promise<ParsedTurn>;
   streamParser(context: TurnContext): TurnStream;
+  /** The next prompt in incremental mode, or the reason for full history. */
+  buildIncrementalPrompt(certificate: Certificate, request: IncrementalRequest): Promise<IncrementalPrompt>;
   decode(ids: Int32Array): Promise<string>;
   close(): Promise<void>;
 }
@@ -116,6 +120,7 @@ export async function startRenderer(bundleDirectory: string, options: StartOptio
     render: (messages, tools, render = {}) => connection.ask("render", [...messages], [...tools], render),
     countTokens: (messages, tools, render = {}) => connection.ask("count", [...messages], [...tools], render),
     parse: (sampledIds, context) => connection.ask("parse", sampledIds, context),
+    buildIncrementalPrompt: (certificate, request) => connection.ask("incremental", certificate, request),
     decode: (ids) => connection.ask("decode", ids),
     streamParser: (context) => {
       const stream = ++streams;

@@ -1,7 +1,7 @@
 import type { Message, ToolDefinition } from "@tito/format";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FAMILIES } from "../../src/families/families.js";
+import { FAMILIES, type Family } from "../../src/families/families.js";
 import type { PromptRenderer } from "../../src/prompt-renderer.js";
 import { openByteRenderer } from "../byte-bundles.js";
 
@@ -22,26 +22,6 @@ const TOOLS: ToolDefinition[] = [
   },
 ];
 
-/** What a family's form can carry. */
-interface Can {
-  /** `always`: the prompt opens a block, and the template has no way to print a turn without one behind it. */
-  reasoning: boolean | "always";
-  calls: number;
-  contentWithCalls: boolean;
-}
-const ALL: Can = { reasoning: true, calls: 3, contentWithCalls: true };
-const CAN: Record<string, Can> = {
-  "qwen2.5": { ...ALL, reasoning: false },
-  "qwen3-coder": { ...ALL, reasoning: false },
-  "kimi-k2": { ...ALL, reasoning: false },
-  "deepseek-v3": { reasoning: false, calls: 0, contentWithCalls: false },
-  "deepseek-v3.1": { ...ALL, reasoning: false },
-  "glm-4.7": { ...ALL, reasoning: "always" },
-  "minimax-m2": { ...ALL, reasoning: "always" },
-  "llama-3.1": { reasoning: false, calls: 1, contentWithCalls: false },
-  "llama-3.2": { reasoning: false, calls: 1, contentWithCalls: false },
-  "llama-3.3": { reasoning: false, calls: 1, contentWithCalls: false },
-};
 /** Arguments that make the templates print reasoning. */
 const ARGUMENTS: Record<string, Record<string, boolean>> = {
   "deepseek-v3.2": { thinking: true },
@@ -61,14 +41,15 @@ const value = fc.record(
   { requiredKeys: [] },
 );
 
-function messages(can: Can): fc.Arbitrary<Message> {
-  const calls = fc.array(value, { maxLength: can.calls });
+function messages({ carries }: Family, args: Record<string, unknown>): fc.Arbitrary<Message> {
+  const calls = fc.array(value, { maxLength: Math.min(3, carries.calls_max) });
+  const form = carries.reasoning(args);
   return fc.record({ content: text, reasoning: fc.option(text), calls, speak: fc.boolean() }).map((parts) => {
     const message: Message = { role: "assistant", content: parts.content };
-    const reasoning = can.reasoning === "always" ? (parts.reasoning ?? "because") : parts.reasoning;
-    if (reasoning !== null && can.reasoning !== false) message.reasoning = reasoning;
+    const reasoning = form === "always" ? (parts.reasoning ?? "because") : parts.reasoning;
+    if (reasoning !== null && form !== "never") message.reasoning = reasoning;
     if (parts.calls.length > 0) {
-      if (!parts.speak || !can.contentWithCalls) message.content = "";
+      if (!parts.speak || !carries.content_with_calls) message.content = "";
       message.tool_calls = parts.calls.map((args, i) => ({
         id: `c${i}`,
         name: "bash",
@@ -103,29 +84,32 @@ function sampledIds(
 const families = Object.keys(FAMILIES).filter((family) => family !== "gpt-oss");
 
 describe.each(families)("%s", (family) => {
-  const can = CAN[family] ?? ALL;
   const history: Message[] = [{ role: "user", content: "List the files." }];
 
   it("a well-formed turn parses back to the message that was rendered, and its deltas add up to it", async () => {
     const renderer = await openByteRenderer(family, ARGUMENTS[family]);
     fc.assert(
-      fc.property(messages(can), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (reply, steps) => {
-        const { prompt, sampled } = sampledIds(renderer, history, reply);
-        const context = { promptTail: prompt, promptTokens: prompt.length, tools: TOOLS };
-        const parsed = renderer.parse(sampled, context);
-        expect(parsed.malformed).toBe(false);
-        expect(essence(parsed.message)).toEqual(essence(reply));
-        const live = renderer.liveParser(context);
-        let [reasoning, content] = ["", ""];
-        for (let at = 0, i = 0; at < sampled.length; at += steps[i++ % steps.length]!) {
-          const delta = live.push(sampled.slice(at, at + steps[i % steps.length]!));
-          reasoning += delta.reasoning;
-          content += delta.content;
-        }
-        const end = live.end();
-        expect(content + end.rest.content).toBe(parsed.message.content ?? "");
-        expect(reasoning + end.rest.reasoning).toBe(parsed.message.reasoning ?? "");
-      }),
+      fc.property(
+        messages(FAMILIES[family]!, ARGUMENTS[family] ?? {}),
+        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }),
+        (reply, steps) => {
+          const { prompt, sampled } = sampledIds(renderer, history, reply);
+          const context = { promptTail: prompt, promptTokens: prompt.length, tools: TOOLS };
+          const parsed = renderer.parse(sampled, context);
+          expect(parsed.malformed).toBe(false);
+          expect(essence(parsed.message)).toEqual(essence(reply));
+          const live = renderer.liveParser(context);
+          let [reasoning, content] = ["", ""];
+          for (let at = 0, i = 0; at < sampled.length; at += steps[i++ % steps.length]!) {
+            const delta = live.push(sampled.slice(at, at + steps[i % steps.length]!));
+            reasoning += delta.reasoning;
+            content += delta.content;
+          }
+          const end = live.end();
+          expect(content + end.rest.content).toBe(parsed.message.content ?? "");
+          expect(reasoning + end.rest.reasoning).toBe(parsed.message.reasoning ?? "");
+        },
+      ),
       { numRuns: 60 },
     );
   });
