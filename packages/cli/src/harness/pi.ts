@@ -3,6 +3,9 @@ import { join } from "node:path";
 import { type HarnessAdapter, jsonFile, KEY_VARIABLE, PROVIDER } from "./adapter.js";
 
 const AGENT_DIR = ".pi/agent";
+/** Pi's own defaults, made for windows of 128k: kept free for the answer, and kept verbatim behind a summary. */
+const RESERVE_TOKENS = 16_384;
+const KEEP_RECENT_TOKENS = 20_000;
 
 export const pi: HarnessAdapter = {
   name: "pi",
@@ -35,6 +38,15 @@ export const pi: HarnessAdapter = {
               },
             ],
           },
+        },
+      }),
+      jsonFile(`${AGENT_DIR}/settings.json`, {
+        enableInstallTelemetry: false,
+        // In a smaller window its defaults would leave no room at all, and it would never compact.
+        compaction: {
+          enabled: true,
+          reserveTokens: Math.min(RESERVE_TOKENS, Math.max(outputTokens, Math.floor(contextTokens / 8))),
+          keepRecentTokens: Math.min(KEEP_RECENT_TOKENS, Math.floor(contextTokens / 4)),
         },
       }),
     ],

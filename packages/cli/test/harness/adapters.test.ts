@@ -63,6 +63,13 @@ describe("what each is told", () => {
     });
   });
 
+  test("Pi: compaction fits a window that is smaller than its defaults", () => {
+    const settings = (contextTokens: number) =>
+      JSON.parse(findHarness("pi").configure({ ...target, contextTokens }).files[1]!.content) as { compaction: object };
+    expect(settings(131_072).compaction).toMatchObject({ reserveTokens: 16_384, keepRecentTokens: 20_000 });
+    expect(settings(16_000).compaction).toMatchObject({ reserveTokens: 4_000, keepRecentTokens: 4_000 });
+  });
+
   test("OpenCode: provider, window, all tools allowed", () => {
     expect(json("opencode")).toMatchObject({
       model: `tito/${target.model}`,
