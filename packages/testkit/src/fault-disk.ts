@@ -6,6 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { type Disk, nodeDisk } from "@tito/format";
+import { seededRandom } from "./seeded-random.js";
 
 export type DiskCall = "open" | "writev" | "fdatasync" | "fsync" | "close" | "rename" | "unlink" | "mkdir" | "lstat";
 
@@ -29,17 +30,6 @@ interface TrackedFile {
   synced: number;
   /** True once the directory was synced after the file got this name. */
   named: boolean;
-}
-
-/** Numbers in [0, 1) from a seed (mulberry32). */
-function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 export class FaultDisk implements Disk {

@@ -1,0 +1,23 @@
+import { describe, expect, it } from "vitest";
+import { runCrashLoop } from "../src/crash-loop.js";
+
+describe("a recording process that is killed at random moments", () => {
+  it("loses nothing that it released, in 200 kills that fall before, inside and after the write", async () => {
+    const seed = Number(process.env.TITO_SEED ?? Date.now() % 1_000_000);
+    const kills = Number(process.env.TITO_KILLS ?? 200);
+    console.log(`crash loop: TITO_SEED=${seed} TITO_KILLS=${kills}`);
+    const report = await runCrashLoop({ kills, seed });
+    console.log(JSON.stringify({ ...report, violations: report.violations.length }));
+    expect(report.violations).toEqual([]);
+    expect(report.kills).toBe(kills);
+    expect(report.released).toBeGreaterThan(kills);
+    for (const place of [
+      "before the write",
+      "inside the write",
+      "between write and release",
+      "after the release",
+    ] as const) {
+      expect(report.places[place] / kills, place).toBeGreaterThanOrEqual(0.05);
+    }
+  }, 900_000);
+});
