@@ -6,6 +6,7 @@ import { type Family, familyOf } from "./families/families.js";
 import { LiveParser } from "./families/live-parser.js";
 import { type ParsedOutput, toMessage } from "./families/output.js";
 import { type Structure, structureOf, toSpans } from "./families/spans.js";
+import { writeHarmony } from "./harmony/harmony-writer.js";
 import { ChatTemplate } from "./template/chat-template.js";
 import { MessageValues } from "./template/message-values.js";
 import { loadBpeEngine } from "./tokenizer/bpe-engine.js";
@@ -82,12 +83,19 @@ export class PromptRenderer {
 
   /** The rendered text before encoding, values guarded, in chunks. */
   chunks(messages: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): string[] {
+    const given = { ...this.templateArguments, ...options.templateArguments };
+    if (this.family.writer === "harmony") {
+      return writeHarmony(messages, tools, this.tokenizer.guard, {
+        date: this.#bundle.manifest.date,
+        reasoningEffort: String(given["reasoning_effort"] ?? "medium"),
+        generationPrompt: options.generationPrompt ?? true,
+      });
+    }
     const variables = new Map<string, AnyRuntimeValue>([
       ["messages", this.#values.messages(messages)],
       ["tools", this.#values.tools(tools)],
       ["add_generation_prompt", convertToRuntimeValues(options.generationPrompt ?? true)],
     ]);
-    const given = { ...this.#bundle.manifest.template_arguments, ...options.templateArguments };
     for (const [name, value] of Object.entries(given)) {
       if (!variables.has(name)) variables.set(name, convertToRuntimeValues(value));
     }

@@ -30,6 +30,8 @@ export interface Carries {
 }
 
 export interface Family {
+  /** What writes the prompt: the chat template, or code that follows the vendor's own encoder. */
+  writer: "template" | "harmony";
   messages: MessageRules;
   carries: Carries;
   /** Variables of the template that hold special tokens. */
@@ -63,6 +65,7 @@ const REASONING_IF_THINKING: Carries = {
 };
 
 const QWEN: Omit<Family, "parse"> = {
+  writer: "template",
   messages: STANDARD,
   carries: reasoningUnless("enable_thinking", "optional"),
   template_variables: {},
@@ -85,6 +88,7 @@ const GLM: Family = {
   stops: ["<|user|>", "<|observation|>", "<|endoftext|>"],
 };
 const DEEPSEEK: Omit<Family, "parse"> = {
+  writer: "template",
   messages: STANDARD,
   carries: REASONING_IF_THINKING,
   template_variables: { bos_token: "<｜begin▁of▁sentence｜>" },
@@ -94,6 +98,7 @@ const DEEPSEEK: Omit<Family, "parse"> = {
   live: { think: THINK, calls: DEEPSEEK_TOKENS.calls },
 };
 const LLAMA: Family = {
+  writer: "template",
   messages: STANDARD,
   carries: { reasoning: () => "never", calls_max: 1, content_with_calls: false },
   template_variables: { bos_token: "<|begin_of_text|>" },
@@ -151,8 +156,9 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     live: { think: THINK, calls: DSML_V4.open },
   },
   "gpt-oss": {
+    writer: "harmony",
     messages: STANDARD,
-    carries: { reasoning: () => "optional", calls_max: 1, content_with_calls: false },
+    carries: { reasoning: () => "optional", calls_max: 1, content_with_calls: true },
     template_variables: {},
     parse: harmony,
     structure: Object.values(HARMONY_TOKENS),

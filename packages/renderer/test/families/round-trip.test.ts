@@ -81,7 +81,7 @@ function sampledIds(
   return { prompt, sampled: stop < 0 ? rest : rest.slice(0, stop + 1) };
 }
 
-const families = Object.keys(FAMILIES).filter((family) => family !== "gpt-oss");
+const families = Object.keys(FAMILIES);
 
 describe.each(families)("%s", (family) => {
   const history: Message[] = [{ role: "user", content: "List the files." }];
@@ -97,7 +97,9 @@ describe.each(families)("%s", (family) => {
           const context = { promptTail: prompt, promptTokens: prompt.length, tools: TOOLS };
           const parsed = renderer.parse(sampled, context);
           expect(parsed.malformed).toBe(false);
-          expect(essence(parsed.message)).toEqual(essence(reply));
+          // Harmony prints reasoning only until the answer is there.
+          const spent = family === "gpt-oss" && reply.tool_calls === undefined;
+          expect(essence(parsed.message)).toEqual({ ...essence(reply), ...(spent ? { reasoning: "" } : {}) });
           const live = renderer.liveParser(context);
           let [reasoning, content] = ["", ""];
           for (let at = 0, i = 0; at < sampled.length; at += steps[i++ % steps.length]!) {
