@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { registerEngine } from "./commands/engine.js";
 import { registerExplain } from "./commands/explain.js";
 import { registerHarness } from "./commands/harness.js";
+import { registerImport } from "./commands/import.js";
 import { registerInspect } from "./commands/inspect.js";
 import { registerMaterialize } from "./commands/materialize.js";
 import { registerRun } from "./commands/run.js";
@@ -29,6 +30,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     registerInspect,
     registerVerify,
     registerExplain,
+    registerImport,
     registerHarness,
     registerEngine,
   ]) {

@@ -234,9 +234,9 @@ export function recordUncaptured(log: TurnLog, call: Uncaptured): void {
   });
 }
 
-export function recordDelivery(trajectory: Trajectory, callId: string, delivery: Delivery): void {
+export function recordDelivery(log: Pick<TurnLog, "writer">, callId: string, delivery: Delivery): void {
   const { outcome, bytes, status, detail } = delivery;
-  trajectory.writer.writeDelivery({ call_id: callId, outcome, bytes, status, detail, at_ms: Date.now() });
+  log.writer.writeDelivery({ call_id: callId, outcome, bytes, status, detail, at_ms: Date.now() });
 }
 
 export function recordReplay(

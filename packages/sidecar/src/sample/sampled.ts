@@ -131,10 +131,12 @@ export class Collector {
     if (this.finish === null && !cut) defects.add("finish_missing");
     if (usage === null || usage.completion === null || usage.prompt === null) {
       if (!cut) defects.add("usage_missing");
-      return;
     }
-    if (usage.completion !== this.ids.length) defects.add("completion_count_disagrees");
-    if (this.promptIds !== null && usage.prompt !== this.promptIds.length) defects.add("prompt_count_disagrees");
+    const { prompt, completion } = usage ?? { prompt: null, completion: null };
+    if (completion !== null && completion !== this.ids.length) defects.add("completion_count_disagrees");
+    if (prompt !== null && this.promptIds !== null && prompt !== this.promptIds.length) {
+      defects.add("prompt_count_disagrees");
+    }
   }
 
   /** Null when there is not exactly one entry for each id: values that can not be placed are no evidence. */
