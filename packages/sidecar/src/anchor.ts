@@ -2,7 +2,9 @@
  * The journal's chain head `(seq, digest, bytes)` goes to places that the agent can not rewrite: a line on a descriptor that the parent
  * reads, a header on the next upstream request, and the answer to the seal.
  */
-import { write } from "node:fs";
+import { createWriteStream } from "node:fs";
+import { Socket } from "node:net";
+import type { Writable } from "node:stream";
 import type { AnchoredHead } from "@tito/format";
 
 /** Value of the `x-tito-head` header. */
@@ -10,43 +12,53 @@ export function anchorHeader(head: AnchoredHead): string {
   return `trajectory=${head.trajectory};boot=${head.boot};seq=${head.seq};digest=${head.digest};bytes=${head.bytes}`;
 }
 
+/** Lines that wait for a parent that does not read are bounded. */
+const WAITING_BYTES_MAX = 1024 * 1024;
+const FLUSH_TIMEOUT_MS = 1000;
+
 /** Writes lines to an inherited descriptor, in order, without ever blocking or failing a call: a parent that does not read loses anchors only. */
 export class AnchorSink {
-  private queue = Promise.resolve();
-  private waiting = 0;
+  private readonly stream: Writable | null;
 
   constructor(
-    private readonly fd: number | null,
+    fd: number | null,
     private readonly onFailure: (detail: string) => void,
-  ) {}
-
-  put(line: string): void {
-    const { fd } = this;
-    if (fd === null || this.waiting >= WAITING_MAX) return;
-    this.waiting += 1;
-    this.queue = this.queue.then(async () => {
-      await writeLine(fd, Buffer.from(`${line}\n`)).catch((error: NodeJS.ErrnoException) =>
-        this.onFailure(error.code ?? error.message),
-      );
-      this.waiting -= 1;
-    });
+  ) {
+    this.stream = fd === null ? null : openDescriptor(fd);
+    this.stream?.on("error", (error) => onFailure(error.message));
   }
 
-  /** Resolves when everything put so far was written or failed. */
-  flushed(): Promise<void> {
-    return this.queue;
+  put(line: string): void {
+    const { stream } = this;
+    if (stream === null || stream.destroyed) return;
+    if (stream.writableLength > WAITING_BYTES_MAX) this.onFailure("the parent does not read");
+    else stream.write(`${line}\n`);
+  }
+
+  /** Resolves when everything put so far was written or failed, or after a second. */
+  async flushed(): Promise<void> {
+    const { stream } = this;
+    if (stream === null || stream.destroyed) return;
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, FLUSH_TIMEOUT_MS);
+    });
+    const written = new Promise<void>((resolve) => {
+      stream.once("close", resolve);
+      stream.write("", () => resolve());
+    });
+    await Promise.race([written, timeout]);
+    clearTimeout(timer);
   }
 }
 
-const WAITING_MAX = 10_000;
-
-async function writeLine(fd: number, line: Buffer): Promise<void> {
-  let offset = 0;
-  while (offset < line.length) {
-    offset += await new Promise<number>((resolve, reject) => {
-      write(fd, line, offset, line.length - offset, null, (error, written) =>
-        error === null ? resolve(written) : reject(error),
-      );
-    });
+/** A pipe or socket is written without blocking a thread; anything else is a file. */
+function openDescriptor(fd: number): Writable {
+  try {
+    const socket = new Socket({ fd, readable: false, writable: true });
+    socket.unref();
+    return socket;
+  } catch {
+    return createWriteStream("", { fd, autoClose: false });
   }
 }

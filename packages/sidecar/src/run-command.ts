@@ -57,13 +57,8 @@ export async function runCommand(flags: FlagValues, command: readonly string[], 
     anchorFd: anchorFd(flags),
     warn: io.warn,
   });
-  let endpoint: Endpoint;
-  try {
-    endpoint = await sidecar.start();
-  } catch (error) {
-    io.warn(error instanceof Error ? error.message : String(error));
-    return FAILED_EXIT;
-  }
+  const endpoint = await sidecar.start();
+  if (endpoint === null) return FAILED_EXIT;
   return runAgainst({ sidecar, endpoint, command, secrets, user, flags, io });
 }
 

@@ -1,5 +1,5 @@
 /** `tito sidecar`: one process, from its flags to its seal. The first line on standard output is the endpoint; logs go to standard error. */
-import { createReadStream } from "node:fs";
+import { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { TitoError } from "@tito/format";
 import { type FlagValues, logLevel, one, optionsFromFlags, readSecrets, type Secrets } from "./flags.js";
@@ -57,7 +57,9 @@ function openParent(flags: FlagValues): { secrets: Promise<Secrets>; ended: Prom
   const fd = one(flags, "parent-fd");
   if (fd === null) return null;
   if (!/^\d{1,5}$/.test(fd)) throw new TitoError("usage", "--parent-fd: not a descriptor");
-  const input = createReadStream("", { fd: Number(fd) });
+  // A socket, not a file stream: a pending read of a pipe must not keep a sidecar alive that has failed to start.
+  const input = new Socket({ fd: Number(fd), readable: true, writable: false });
+  input.unref();
   const lines = createInterface({ input });
   const ended = new Promise<void>((resolve) => {
     input.on("error", () => resolve());

@@ -41,11 +41,11 @@ export class SidecarProcess {
     this.lost.catch(() => undefined);
   }
 
-  /** Starts it and waits for its endpoint. Its own words about a failure are on standard error already. @throws TitoError. */
-  async start(): Promise<Endpoint> {
+  /** Starts it and waits for its endpoint. Null: it did not start; its own words about it are on standard error. */
+  async start(): Promise<Endpoint | null> {
     const child = this.spawnOnce();
     const endpoint = await firstLine(child, this.exited);
-    if (endpoint === null) throw new TitoError("internal", `the sidecar did not start (exit ${await this.exited})`);
+    if (endpoint === null) return null;
     this.port = Number(new URL(endpoint.openai_base_url).port);
     void this.exited.then(() => this.restart());
     return endpoint;
@@ -97,7 +97,7 @@ export class SidecarProcess {
     );
     await new Promise((resolve) => setTimeout(resolve, RESTART_DELAY_MS * 2 ** (this.restarts - 1)));
     if (this.stopping) return;
-    await this.start().catch(() => this.restart());
+    if ((await this.start()) === null) await this.restart();
   }
 }
 
