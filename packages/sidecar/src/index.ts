@@ -5,13 +5,8 @@
 export { ENGINES, readConfig, redactConfig, type SidecarConfig, type SidecarOptions, TRAJECTORY_ID } from "./config.js";
 export type { Endpoint } from "./endpoint.js";
 export { type FlagSpec, type FlagValues, parseFlags, SIDECAR_FLAGS } from "./flags.js";
-export {
-  type BadLine,
-  type ImportedSummary,
-  type ImportOptions,
-  type ImportReport,
-  importLog,
-} from "./offline/import-log.js";
+export { type ImportedSummary, type ImportOptions, type ImportReport, importLog } from "./offline/import-log.js";
+export type { BadLine } from "./offline/import-plan.js";
 export { type RunIo, runCommand } from "./run-command.js";
 export type { SealReport } from "./seal.js";
 export { type Sidecar, type SidecarHooks, startSidecar, WRITER_VERSION } from "./sidecar.js";

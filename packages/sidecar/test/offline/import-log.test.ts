@@ -311,6 +311,11 @@ describe("a damaged line", () => {
     expect(report.trajectories.map((one) => one.gaps)).toEqual([1, 1]);
   });
 
+  it("alone is nothing to import, skipped or not", async () => {
+    expect(await refusal(["{"], { skipBad: true })).toMatchObject({ code: "format_invalid" });
+    expect(await refusal([""])).toMatchObject({ code: "format_invalid" });
+  });
+
   it("is also one whose call id is there already", async () => {
     const error = await refusal([call([1], [2], { call_id: "c" }), call([1], [2], { call_id: "c" })]);
     expect(error.message).toContain("the call id c is there twice");

@@ -1,0 +1,88 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { execa } from "execa";
+import { describe, expect, it, onTestFinished } from "vitest";
+
+const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
+
+function workplace(lines: readonly unknown[]): { dir: string; log: string; out: string } {
+  const dir = mkdtempSync(join(tmpdir(), "tito-import-"));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const log = join(dir, "calls.jsonl");
+  writeFileSync(log, lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line))).join("\n"));
+  return { dir, log, out: join(dir, "out") };
+}
+
+const tito = (args: string[]) => execa(process.execPath, [MAIN, ...args], { reject: false });
+
+const call = (prompt: number[], sampled: number[], more: object = {}) => ({
+  trajectory_id: "t1",
+  prompt_token_ids: prompt,
+  completion_token_ids: sampled,
+  logprobs: sampled.map(() => -0.5),
+  finish_reason: "stop",
+  sampling: { temperature: 1 },
+  delivered: true,
+  ...more,
+});
+
+describe("tito import", () => {
+  it("makes trajectories that verify, inspect and materialize as recorded ones do", async () => {
+    const { log, out, dir } = workplace([call([1, 2], [3, 4]), call([1, 2, 3, 4, 5], [6]), call([1, 2, 3, 9], [7])]);
+    const imported = await tito(["import", log, "--out", out]);
+    expect(imported).toMatchObject({ exitCode: 0 });
+    expect(imported.stdout).toContain("3 lines, 1 trajectories, 3 turns");
+    expect(await tito(["verify", out])).toMatchObject({ exitCode: 0 });
+    expect((await tito(["inspect", out])).stdout).toContain("calls 3 · turns 3 · segments 2");
+    const samples = join(dir, "samples.jsonl");
+    expect(await tito(["materialize", out, "--out", samples])).toMatchObject({ exitCode: 0 });
+    const [run] = readFileSync(samples, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(run.coverage).toMatchObject({ captured_tokens: 4, trained_tokens: 4 });
+    expect(
+      run.samples.map((sample: { tokens: number[]; loss_mask: number[] }) => [sample.tokens, sample.loss_mask]),
+    ).toEqual([
+      [
+        [1, 2, 3, 4, 5, 6],
+        [0, 0, 1, 1, 0, 1],
+      ],
+      [
+        [1, 2, 3, 9, 7],
+        [0, 0, 0, 0, 1],
+      ],
+    ]);
+  });
+
+  it("trains nothing without log probabilities, and says why", async () => {
+    const { log, out, dir } = workplace([call([1, 2], [3, 4], { logprobs: null })]);
+    await tito(["import", log, "--out", out]);
+    const samples = join(dir, "samples.jsonl");
+    await tito(["materialize", out, "--out", samples]);
+    const run = JSON.parse(readFileSync(samples, "utf8"));
+    expect(run.coverage).toMatchObject({ captured_tokens: 2, trained_tokens: 0, masked: { logprob_missing: 2 } });
+  });
+
+  it("ends with 65 at a damaged line and writes nothing; with --skip-bad the gap is seen by verify", async () => {
+    const { log, out, dir } = workplace([call([1, 2], [3]), '{"trajectory_id":"t1","prompt']);
+    const refused = await tito(["import", log, "--out", out]);
+    expect(refused).toMatchObject({ exitCode: 65, stdout: "" });
+    expect(refused.stderr).toContain(`${log}:2: not JSON`);
+    expect(readdirSync(dir)).toEqual(["calls.jsonl"]);
+    const skipped = await tito(["import", log, "--out", out, "--skip-bad", "--json"]);
+    expect(skipped).toMatchObject({ exitCode: 1 });
+    expect(JSON.parse(skipped.stdout)).toMatchObject({ bad: [{ line: 2 }], trajectories: [{ turns: 1, gaps: 1 }] });
+    expect(await tito(["verify", out])).toMatchObject({ exitCode: 1 });
+  });
+
+  it("refuses incremental mode with the reason, and a missing log", async () => {
+    const { log, out } = workplace([call([1], [2])]);
+    const incremental = await tito(["import", log, "--out", out, "--tito-prompt-mode", "incremental"]);
+    expect(incremental).toMatchObject({ exitCode: 64 });
+    expect(incremental.stderr).toContain("a prompt cannot be replaced after the fact");
+    expect(await tito(["import", `${log}.gz`, "--out", out])).toMatchObject({ exitCode: 66 });
+  });
+});
