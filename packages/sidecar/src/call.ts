@@ -71,16 +71,28 @@ export async function serveCall(
   } catch (error) {
     if (!TitoError.is(error) || error.code === "internal")
       trajectory.log("error", "call_failed", { detail: describe(error) });
+    if (TitoError.is(error) && REFUSALS.has(error.code)) recordRefusal(trajectory, incoming, error);
     await tellFailure(incoming.codec, context?.encoder ?? null, client, dialectError(error));
   }
 }
 
+/** Legal requests that are refused before a token is spent: they are on record, so that nobody wonders where they are. */
+const REFUSALS: ReadonlySet<string> = new Set(["unsupported", "context_overflow"]);
+
+function recordRefusal(trajectory: Trajectory, incoming: IncomingCall, error: TitoError): void {
+  const callId = trajectory.newCallId();
+  recordIntent(trajectory, callId, incoming);
+  const { code, status, message } = error;
+  recordUncaptured(trajectory, { callId, reason: `refused_${code}`, status, detail: message, lostTokens: false });
+}
+
 async function attemptUntilFinal(context: CallContext, plan: PromptPlan, writer: () => ReplyWriter): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
+    // Asked again each time: the trajectory may have been sealed while an orphan or the engine was waited for.
+    checkOpen(context.trajectory);
     const againMs = await attemptOnce(context, plan, writer(), attempt);
     if (againMs === null) return;
     await pause(againMs);
-    checkOpen(context.trajectory);
   }
 }
 
@@ -101,7 +113,7 @@ async function attemptOnce(
     recordIntent(trajectory, call.callId, context.incoming);
     call.waitFor(client);
     const versionBefore = await engine.weightVersion();
-    const relay = new LiveRelay(plan, writer, client, request.stream);
+    const relay = new LiveRelay(plan, writer, client, { streamed: request.stream, signal: call.signal });
     const outcome = await sample(engine.upstream, plan, engine.headers(trajectory), call.signal, relay);
     const againMs = relay.begun || call.signal.aborted ? null : delayOf(outcome, attempt);
     if (againMs !== null) trajectory.log("warn", "asked_again", { call: call.callId, attempt });
@@ -153,7 +165,8 @@ async function giveFailure(context: CallContext, call: LiveCall, error: DialectE
 
 function finishDelivery(context: CallContext, callId: string, delivery: Delivery): void {
   context.trajectory.noteDelivery(callId, delivery.outcome);
-  recordDelivery(context.trajectory, callId, delivery);
+  // A harness that read its answer after the seal: no record, which means unknown.
+  if (context.trajectory.phase !== "sealed") recordDelivery(context.trajectory, callId, delivery);
   const { outcome, bytes, status } = delivery;
   context.trajectory.log("info", outcome, {
     call: callId,

@@ -1,6 +1,7 @@
 /** The endpoint file: how a harness, or whoever starts it, learns the address and the key. Written atomically, readable by its owner only. */
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, fsyncSync, openSync, renameSync, unlinkSync, writeSync } from "node:fs";
+import { accessSync, closeSync, constants, fsyncSync, openSync, renameSync, unlinkSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
 import { TitoError } from "@tito/format";
 
 /** Schema `tito.endpoint/v1`. */
@@ -56,6 +57,15 @@ export function writeEndpointFile(file: string, endpoint: Endpoint): void {
     renameSync(temporary, file);
   } catch (cause) {
     tryUnlink(temporary);
+    throw new TitoError("cannot_write", `cannot write the endpoint file ${file}: ${errorCode(cause)}`, { cause });
+  }
+}
+
+/** Fails early where the file could not be written later: before a trajectory was begun. @throws TitoError `cannot_write`. */
+export function checkEndpointFile(file: string): void {
+  try {
+    accessSync(dirname(file), constants.W_OK);
+  } catch (cause) {
     throw new TitoError("cannot_write", `cannot write the endpoint file ${file}: ${errorCode(cause)}`, { cause });
   }
 }

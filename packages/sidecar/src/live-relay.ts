@@ -28,12 +28,12 @@ export class LiveRelay implements SampleHooks {
   private holding: boolean;
   private held = "";
 
-  /** `streamed`: the harness wants a stream. */
+  /** `streamed`: the harness wants a stream. `signal`: nobody waits for a slow harness any more. */
   constructor(
     plan: PromptPlan,
     private readonly writer: ReplyWriter,
     private readonly client: Client,
-    private readonly streamed: boolean,
+    private readonly mode: { streamed: boolean; signal: AbortSignal },
   ) {
     this.reader = plan.reader();
     // A whole reply that is streamed piecewise is good or bad as a whole.
@@ -41,14 +41,14 @@ export class LiveRelay implements SampleHooks {
   }
 
   onAnswer(): void {
-    if (this.streamed) this.client.beginStream();
+    if (this.mode.streamed) this.client.beginStream();
   }
 
   async onChunk(raw: string, chunk: EngineChunk): Promise<void> {
     const events = this.reader.read(chunk);
     this.events.push(...events);
     this.reasoningKey ??= chunk.reasoningKey;
-    if (!this.streamed) return;
+    if (!this.mode.streamed) return;
     this.waiting.push({ raw, chunk, events });
     const aborts = chunk.finish === "abort" || chunk.finish === "error";
     const hasDelta = events.some((event) => event.type !== "start");
@@ -60,7 +60,7 @@ export class LiveRelay implements SampleHooks {
   close(sampled: Sampled, raw: string | null): string {
     const end = this.reader.end(sampled);
     this.events.push(...end);
-    if (!this.streamed) return this.writer.body(raw ?? "", this.events);
+    if (!this.mode.streamed) return this.writer.body(raw ?? "", this.events);
     const rest = this.waiting.splice(0).flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
     return this.held + [...rest, ...this.writer.end(end)].map((frame) => frame.text).join("");
   }
@@ -77,6 +77,6 @@ export class LiveRelay implements SampleHooks {
     }
     if (live === "") return;
     this.begun = true;
-    await this.client.write(live);
+    await this.client.write(live, this.mode.signal);
   }
 }

@@ -77,13 +77,13 @@ export class Client {
     clearInterval(this.keepalive);
   }
 
-  /** Writes a part of the stream; resolves when the harness keeps up (or has gone). */
-  async write(text: string): Promise<void> {
+  /** Writes a part of the stream; resolves when the harness keeps up, has gone, or `signal` says that nobody waits any more. */
+  async write(text: string, signal: AbortSignal): Promise<void> {
     if (text === "") return;
     this.beginStream();
     this.keepalive?.refresh();
     if (this.gone || this.put(text)) return;
-    await this.drained();
+    await this.drained(signal);
   }
 
   /** Ends a stream with `text`, or sends a whole response when none was begun. Resolves with the evidence of delivery. */
@@ -97,11 +97,13 @@ export class Client {
     }
     if (!this.gone) {
       this.bytes += Buffer.byteLength(text);
+      const stall = this.limitStall();
       await new Promise<void>((resolve) => {
         this.onGone(resolve);
         response.once("finish", resolve);
         response.end(text);
       });
+      clearTimeout(stall);
     }
     const outcome = response.writableFinished && this.lost === null ? "delivered" : "failed";
     return { outcome, bytes: this.bytes, status: this.status, detail: this.lost };
@@ -112,18 +114,25 @@ export class Client {
     return this.response.write(text);
   }
 
-  private async drained(): Promise<void> {
+  private async drained(signal: AbortSignal): Promise<void> {
     const { response } = this;
     await new Promise<void>((resolve) => {
-      const stall = setTimeout(() => response.destroy(new Error("the harness stopped reading")), STALL_MS);
+      const stall = this.limitStall();
       const done = (): void => {
         clearTimeout(stall);
         response.off("drain", done);
+        signal.removeEventListener("abort", done);
         resolve();
       };
       response.once("drain", done);
+      signal.addEventListener("abort", done, { once: true });
       this.onGone(done);
+      if (signal.aborted) done();
     });
+  }
+
+  private limitStall(): NodeJS.Timeout {
+    return setTimeout(() => this.response.destroy(new Error("the harness stopped reading")), STALL_MS).unref();
   }
 
   private lose(why: string): void {

@@ -6,17 +6,19 @@ import { type CallContext, codecFor } from "./call.js";
 import { recordDelivery, recordReplay } from "./record.js";
 import { encodedWriter } from "./relay.js";
 import type { FinishedAnswer } from "./replay.js";
+import { checkOpen } from "./trajectory.js";
 
 /** Resolves with false when there is nothing to replay: the call is then served as any other. */
 export async function serveReplay(context: CallContext): Promise<boolean> {
   const answer = context.trajectory.replays.takeFinished(context.key) ?? (await adoptOrphan(context));
   if (answer === null) return context.client.gone;
+  checkOpen(context.trajectory);
   const { request, client, trajectory, key, incoming } = context;
   const replayId = trajectory.newCallId();
   recordReplay(trajectory, { callId: answer.callId, replayId, matchedBy: key.slice(0, key.indexOf(":")) });
   const delivery = await client.finish(...shape(context, answer));
   trajectory.noteDelivery(answer.callId, delivery.outcome);
-  recordDelivery(trajectory, answer.callId, delivery);
+  if (trajectory.phase !== "sealed") recordDelivery(trajectory, answer.callId, delivery);
   trajectory.log("info", "replayed", { call: answer.callId, path: incoming.path, streamed: request.stream });
   if (delivery.outcome === "failed") trajectory.replays.keep(key, answer);
   return true;

@@ -5,7 +5,14 @@ import type { AddressInfo } from "node:net";
 import { type Disk, nodeDisk, TitoError } from "@tito/format";
 import { AnchorSink } from "./anchor.js";
 import { readConfig, type SidecarConfig, type SidecarOptions } from "./config.js";
-import { type Endpoint, endpointOf, gatewayEndpoint, removeEndpointFile, writeEndpointFile } from "./endpoint.js";
+import {
+  checkEndpointFile,
+  type Endpoint,
+  endpointOf,
+  gatewayEndpoint,
+  removeEndpointFile,
+  writeEndpointFile,
+} from "./endpoint.js";
 import { type Engine, openEngine } from "./engine.js";
 import type { GateRules } from "./gate.js";
 import { createLog, type Log } from "./log.js";
@@ -42,6 +49,7 @@ export interface SidecarHooks {
 export async function startSidecar(options: SidecarOptions, hooks: SidecarHooks = {}): Promise<Sidecar> {
   const log = hooks.log ?? createLog((line) => void process.stderr.write(line));
   const config = identify(readConfig(options));
+  if (config.endpointFile !== null) checkEndpointFile(config.endpointFile);
   const engine = await openEngine(config);
   const anchors = new AnchorSink(config.anchorFd, (detail) => log("warn", "anchor_not_written", { detail }));
   const onAnchor = (line: string): void => anchors.put(line);

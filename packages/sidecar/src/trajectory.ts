@@ -3,6 +3,7 @@
  * that never spans an engine call or a disk sync.
  */
 import { randomBytes } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
 import { createState, type EngineState, restore, retryOf, setDelivery } from "@tito/continuity";
 import {
   createTrajectoryWriter,
@@ -21,6 +22,7 @@ import { TurnLog } from "./turn-log.js";
 
 /** How many calls are remembered that a later request may turn out to repeat. */
 const EARLIER_CALLS_MAX = 64;
+const ABORT_WAIT_MS = 1000;
 
 export interface TrajectoryOptions {
   config: SidecarConfig;
@@ -161,7 +163,8 @@ export class Trajectory extends TurnLog {
     await Promise.race([this.allDone(), timeout]);
     clearTimeout(timer);
     this.abortCalls();
-    await this.allDone();
+    // What was sampled is recorded at once; a harness that does not read the end of its answer is not waited for.
+    await Promise.race([this.allDone(), wait(ABORT_WAIT_MS, undefined, { ref: false })]);
   }
 
   private async allDone(): Promise<void> {
