@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, TitoError } from "@tito/format";
+import { CACHE_BYTES_MAX, RunCache } from "./run-cache.js";
 import { runTask, type Task, type TaskResults } from "./tasks.js";
 
 export type Answer =
@@ -23,6 +24,7 @@ interface Waiting {
 export class Jobs {
   private readonly workers: Worker[] = [];
   private readonly waiting = new Map<number, Waiting>();
+  private readonly cache = new RunCache(CACHE_BYTES_MAX);
   private next = 0;
 
   constructor(jobs: number) {
@@ -60,14 +62,14 @@ export class Jobs {
     const promise = new Promise<never>((resolve, reject) => this.waiting.set(id, { resolve, reject }));
     // Read in order later; a failure in between must not count as unhandled.
     promise.catch(() => undefined);
-    this.workers[id % this.workers.length]!.postMessage({ id, task });
+    this.workers[task.slot % this.workers.length]!.postMessage({ id, task });
     return promise;
   }
 
   /** Results in the order of `tasks`; at most a few tasks a worker are in flight, so memory stays flat. */
   async *run<K extends Task["kind"]>(tasks: Iterable<Extract<Task, { kind: K }>>): AsyncGenerator<TaskResults[K]> {
     if (this.workers.length === 0) {
-      for (const task of tasks) yield runTask<K>(task);
+      for (const task of tasks) yield runTask<K>(task, this.cache);
       return;
     }
     const inFlight: Promise<TaskResults[K]>[] = [];

@@ -1,15 +1,11 @@
 /** Pass two over a run: its samples with arrays, advantages and weights. */
 import { assertSample, fillArrays } from "./arrays.js";
-import { type AssembledTrajectory, assembleRun } from "./assemble.js";
+import type { AssembledRun, AssembledTrajectory } from "./assemble.js";
 import type { PlannedSample } from "./build.js";
 import { sampleWeight } from "./credit.js";
-import type { RunSource } from "./identity.js";
-import type { Policy } from "./policy.js";
 import type { MadeRun, MadeSample, RunHead } from "./rollout-run.js";
 
 export interface MakeContext {
-  policy: Policy;
-  newestVersion: number | null;
   /** Some logprob of the output does not survive float32: all are float64. */
   wide: boolean;
 }
@@ -22,8 +18,7 @@ export interface RunCredit {
 }
 
 /** The run with its samples. `head` is pass one's, with group and weight filled in. Throws `internal` when a promise is broken. */
-export function makeRun(source: RunSource, head: RunHead, credit: RunCredit, context: MakeContext): MadeRun {
-  const run = assembleRun(source, context.policy, context.newestVersion);
+export function makeRun(run: AssembledRun, head: RunHead, credit: RunCredit, context: MakeContext): MadeRun {
   const samples: MadeSample[] = [];
   let turnsBefore = 0;
   for (const trajectory of run.trajectories) {

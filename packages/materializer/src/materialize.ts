@@ -170,7 +170,9 @@ async function newestOf(job: Job, sources: readonly RunSource[]): Promise<number
   if (policy.select.current_version !== null) return policy.select.current_version;
   let newest: number | null = null;
   let done = 0;
-  for await (const version of job.jobs.run<"newest">(sources.map((source) => ({ kind: "newest", source, policy })))) {
+  for await (const version of job.jobs.run<"newest">(
+    sources.map((source, slot) => ({ kind: "newest", slot, source, policy })),
+  )) {
     if (version !== null) newest = Math.max(version, newest ?? version);
     done += 1;
     job.options.onProgress?.({ phase: "versions", done, total: sources.length, tokens: 0 });
@@ -186,7 +188,13 @@ async function surveyAll(
   const surveys: RunSurvey[] = [];
   let tokens = 0;
   const tasks = sources.map(
-    (source): Extract<Task, { kind: "survey" }> => ({ kind: "survey", source, policy: job.policy, ...given }),
+    (source, slot): Extract<Task, { kind: "survey" }> => ({
+      kind: "survey",
+      slot,
+      source,
+      policy: job.policy,
+      ...given,
+    }),
   );
   for await (const survey of job.jobs.run<"survey">(tasks)) {
     surveys.push(survey);
@@ -233,11 +241,16 @@ async function writeFile(
 ): Promise<OutputFile> {
   const { place, policy, options } = job;
   const { wide, newestVersion } = context;
-  const sink = await openSink(targetOf(place, file, options), { format: place.format, policy, wide });
+  const target = targetOf(place, file, options);
+  const sink = await openSink(target, { format: place.format, policy, wide }).catch((error: unknown) => {
+    target.abort();
+    throw error;
+  });
   const encode = encodesRuns(place.format, policy) ? place.format : null;
   const tasks = file.runs.map(
-    ({ source, head, credit }): Extract<Task, { kind: "make" }> => ({
+    ({ slot, source, head, credit }): Extract<Task, { kind: "make" }> => ({
       kind: "make",
+      slot,
       source,
       head,
       credit,

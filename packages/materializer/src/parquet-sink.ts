@@ -1,8 +1,37 @@
 /** Streams Arrow batches into a Parquet file: zstd, one row group a batch, no statistics over tokens. I/O edge. */
 import { makeData, RecordBatch, Schema, Struct, Table, tableToIPC } from "apache-arrow";
-import { Compression, transformParquetStream, Table as WasmTable, WriterPropertiesBuilder } from "parquet-wasm";
+import {
+  Compression,
+  EnabledStatistics,
+  transformParquetStream,
+  Table as WasmTable,
+  type WriterProperties,
+  WriterPropertiesBuilder,
+} from "parquet-wasm";
 import type { ByteTarget, WrittenFile } from "./byte-target.js";
 import type { Column } from "./columns.js";
+
+/** Columns that one filters by, so that their row groups' bounds are worth writing. */
+const FILTERED = ["run_id", "group_id", "task_id", "reward", "weight", "excluded", "termination"];
+
+/**
+ * Dictionaries cost three times the time and save nothing on ids that rarely repeat; bounds of token columns say nothing;
+ * large pages and batches halve the writer's time.
+ */
+function writerProperties(rowGroupRows: number): WriterProperties {
+  const builder = new WriterPropertiesBuilder()
+    .setCompression(Compression.ZSTD)
+    .setDictionaryEnabled(false)
+    .setStatisticsEnabled(EnabledStatistics.None)
+    .setWriteBatchSize(1 << 18)
+    .setDataPageSizeLimit(1 << 22)
+    .setMaxRowGroupSize(rowGroupRows)
+    .setCreatedBy("tito");
+  return FILTERED.reduce(
+    (each, name) => each.setColumnStatisticsEnabled(name, EnabledStatistics.Chunk),
+    builder,
+  ).build();
+}
 
 /** Writes row groups as they come; memory is one batch here and one in the writer. */
 export class ParquetSink {
@@ -14,13 +43,7 @@ export class ParquetSink {
     private readonly target: ByteTarget,
     rowGroupRows: number,
   ) {
-    // Dictionaries cost 3 times the time and save nothing on ids that rarely repeat.
-    const properties = new WriterPropertiesBuilder()
-      .setCompression(Compression.ZSTD)
-      .setDictionaryEnabled(false)
-      .setMaxRowGroupSize(rowGroupRows)
-      .setCreatedBy("tito")
-      .build();
+    const properties = writerProperties(rowGroupRows);
     this.pumped = this.pump(transformParquetStream(this.input.readable as never, properties));
     // A failed write shows at the next `write` or at `finish`; until then it is not an unhandled rejection.
     this.pumped.catch(() => undefined);

@@ -12,6 +12,8 @@ import { type RunSurvey, runKey } from "./survey.js";
 
 /** A run with everything that pass two needs. */
 export interface PlannedRun {
+  /** Number of the run among the sources. */
+  slot: number;
   source: RunSource;
   head: RunHead;
   credit: RunCredit;
@@ -51,7 +53,7 @@ export function planRuns(sources: readonly RunSource[], surveys: readonly RunSur
     const sha256 = createHash("sha256")
       .update(canonicalJson([head, credit, survey.inputs]))
       .digest("hex");
-    return { source: sources[i]!, head, credit, sha256 };
+    return { slot: i, source: sources[i]!, head, credit, sha256 };
   });
 }
 

@@ -204,10 +204,13 @@ function segNames(dir: string): string[] {
   return names.sort((a, b) => a.length - b.length || compareText(a, b));
 }
 
+/** One for all reads of a thread: they do not overlap. */
+const readBuffer = Buffer.allocUnsafeSlow(1 << 18);
+
 /** Size and SHA-256 of a file, read in pieces. */
 export function digestFile(path: string, root: string): InputFile {
   const hash = createHash("sha256");
-  const buffer = Buffer.allocUnsafe(1 << 20);
+  const buffer = readBuffer;
   const fd = openSync(path, "r");
   let bytes = 0;
   try {

@@ -29,7 +29,6 @@ export interface RunSurvey {
 
 export interface SurveyContext {
   policy: Policy;
-  newestVersion: number | null;
   /** Directory that input paths are relative to. */
   root: string;
 }
@@ -49,9 +48,8 @@ export function newestVersionOf(source: RunSource, policy: Policy): number | nul
   return numbers.length > 0 ? numbers.reduce((a, b) => Math.max(a, b)) : null;
 }
 
-export function surveyRun(source: RunSource, context: SurveyContext): RunSurvey {
+export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyContext): RunSurvey {
   const { policy } = context;
-  const run = assembleRun(source, policy, context.newestVersion);
   const evidence = run.trajectories.map((each) => each.evidence);
   const files = policy.output.evidence ? evidenceFiles(source) : [];
   const ending = endingOf(evidence, source.facts?.failure ?? null);
@@ -125,7 +123,8 @@ function recordedFacts(source: RunSource, evidence: readonly TrajectoryEvidence[
   const contracts = [...new Set(evidence.flatMap((each) => each.renderer_contracts))];
   const turns = evidence.flatMap((each) => each.turns);
   const versions = new Set(turns.flatMap((turn) => turn.weight_versions.map((span) => span.version)));
-  const settings = new Map(turns.map((turn) => [canonicalJson(turn.sampling), turn.sampling]));
+  const spelled = new Set(turns.map((turn) => JSON.stringify(turn.sampling)));
+  const settings = new Set([...spelled].map((text) => canonicalJson(JSON.parse(text))));
   const changed = contracts.length > 1 ? [`renderer_contract: ${contracts.join(" then ")}`] : [];
   const mode = modes.length > 1 ? "mixed" : (modes[0] ?? null);
   return {
@@ -135,9 +134,7 @@ function recordedFacts(source: RunSource, evidence: readonly TrajectoryEvidence[
     prompt_mode: mode as RunHead["prompt_mode"],
     renderer_contract: contracts.at(-1) ?? null,
     weight_versions: [...versions],
-    sampling: [...settings]
-      .sort(([a], [b]) => compareText(a, b))
-      .map(([text]) => JSON.parse(text) as Record<string, unknown>),
+    sampling: [...settings].sort(compareText).map((text) => JSON.parse(text) as Record<string, unknown>),
     conflicts: [...source.conflicts, ...changed],
   };
 }

@@ -1,17 +1,20 @@
 /** What a worker can be asked to do: one pass over one run. The same code runs in the main thread when there are no workers. */
 
+import { assembleRun } from "./assemble.js";
 import { encodeRun, type Format, type SinkInput } from "./encoded-run.js";
 import type { RunSource } from "./identity.js";
 import { makeRun, type RunCredit } from "./make.js";
 import type { Policy } from "./policy.js";
 import type { RunHead } from "./rollout-run.js";
+import type { RunCache } from "./run-cache.js";
 import { newestVersionOf, type RunSurvey, surveyRun } from "./survey.js";
 
 export type Task =
-  | { kind: "newest"; source: RunSource; policy: Policy }
-  | { kind: "survey"; source: RunSource; policy: Policy; newestVersion: number | null; root: string }
+  | { kind: "newest"; slot: number; source: RunSource; policy: Policy }
+  | { kind: "survey"; slot: number; source: RunSource; policy: Policy; newestVersion: number | null; root: string }
   | {
       kind: "make";
+      slot: number;
       source: RunSource;
       policy: Policy;
       newestVersion: number | null;
@@ -28,15 +31,20 @@ export interface TaskResults {
   make: SinkInput;
 }
 
-export function runTask<K extends Task["kind"]>(task: Extract<Task, { kind: K }>): TaskResults[K];
-export function runTask(task: Task): TaskResults[Task["kind"]] {
+/** `slot` is the number of the run: pass two of a run goes to the thread, and the cache, of its pass one. */
+export function runTask<K extends Task["kind"]>(task: Extract<Task, { kind: K }>, cache: RunCache): TaskResults[K];
+export function runTask(task: Task, cache: RunCache): TaskResults[Task["kind"]] {
   switch (task.kind) {
     case "newest":
       return newestVersionOf(task.source, task.policy);
-    case "survey":
-      return surveyRun(task.source, task);
+    case "survey": {
+      const run = assembleRun(task.source, task.policy, task.newestVersion);
+      cache.offer(task.slot, run);
+      return surveyRun(run, task.source, task);
+    }
     case "make": {
-      const made = makeRun(task.source, task.head, task.credit, task);
+      const run = cache.take(task.slot) ?? assembleRun(task.source, task.policy, task.newestVersion);
+      const made = makeRun(run, task.head, task.credit, task);
       return task.encode === null ? made : encodeRun(made, task.encode);
     }
   }

@@ -2,11 +2,14 @@
 import { parentPort } from "node:worker_threads";
 import { TitoError } from "@tito/format";
 import type { Answer } from "./jobs.js";
+import { CACHE_BYTES_MAX, RunCache } from "./run-cache.js";
 import { runTask, type Task, transferable } from "./tasks.js";
+
+const cache = new RunCache(CACHE_BYTES_MAX);
 
 parentPort?.on("message", ({ id, task }: { id: number; task: Task }) => {
   try {
-    const result = runTask(task);
+    const result = runTask(task, cache);
     parentPort?.postMessage({ id, result } satisfies Answer, transferable(result));
   } catch (error) {
     const failure = TitoError.is(error)
