@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { TitoError } from "@tito/format";
 
 /** Far above any context window in JSON; a body is kept in memory while its call lives. */
-export const BODY_BYTES_MAX = 64 * 1024 * 1024;
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
 
 /** @throws TitoError `body_too_large` or `bad_request` (the sender broke off). */
 export async function readBody(incoming: IncomingMessage, bytesMax: number = BODY_BYTES_MAX): Promise<Uint8Array> {

@@ -13,7 +13,7 @@ export function chatFrame(json: string): string {
 }
 
 export const CHAT_DONE = chatFrame("[DONE]");
-export const CHAT_PING = ": ping\n\n";
+const CHAT_PING = ": ping\n\n";
 
 /** Encoder of one chat stream. Held from the finish on. */
 export function chatStream(request: NeutralRequest, reasoningKey: ReasoningKey): StreamEncoder {
@@ -131,7 +131,7 @@ const WORDING: Record<DialectError["kind"], { status: number; type: string; code
 };
 
 /** OpenAI's error envelope. */
-export function chatErrorBody(error: DialectError): string {
+function chatErrorBody(error: DialectError): string {
   const wording = WORDING[error.kind];
   const param = error.kind === "context_overflow" ? "messages" : null;
   return JSON.stringify({ error: { message: error.message, type: wording.type, param, code: wording.code } });

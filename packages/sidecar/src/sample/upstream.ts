@@ -11,7 +11,7 @@ import { TitoError } from "@tito/format";
 const CONNECT_TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 256 * 1024 * 1024;
 
-export interface UpstreamRequest {
+interface UpstreamRequest {
   method: "GET" | "POST";
   /** Begins with a slash; appended to the frozen base. */
   path: string;
