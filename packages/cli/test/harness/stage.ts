@@ -34,7 +34,7 @@ export interface Stage {
   sealed(): Promise<Captured>;
 }
 
-export interface Captured {
+interface Captured {
   log: TrajectoryLog;
   turns: TurnRecord[];
   /** Turns of one lane. */
@@ -44,12 +44,9 @@ export interface Captured {
 /** A test with a real harness; loudly skipped where it is not installed. */
 export function harnessTest(name: string, title: string, body: (installed: string) => Promise<void>): void {
   const found = findInstallation(name);
-  if ("missing" in found) {
-    console.warn(`SKIPPED ${name}: ${found.missing}`);
-    test.skip(`${name}: ${title}`, () => undefined);
-    return;
-  }
-  test(`${name}: ${title}`, () => body(name));
+  const missing = "missing" in found ? found.missing : null;
+  if (missing !== null) console.warn(`SKIPPED ${name}: ${missing}`);
+  test.runIf(missing === null)(`${name}: ${title}`, () => body(name));
 }
 
 /** Starts engine and sidecar for one harness. Everything ends with the test. */
