@@ -1,5 +1,6 @@
 /** The tree of commands. Each command's module is loaded only when it runs: starting a sidecar must not load a materializer. */
 import { Command } from "commander";
+import { registerDoctor } from "./commands/doctor.js";
 import { registerEngine } from "./commands/engine.js";
 import { registerExplain } from "./commands/explain.js";
 import { registerHarness } from "./commands/harness.js";
@@ -33,6 +34,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     registerImport,
     registerHarness,
     registerEngine,
+    registerDoctor,
   ]) {
     register(program, outcome);
   }

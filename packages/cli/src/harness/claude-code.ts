@@ -57,6 +57,7 @@ export const claudeCode: HarnessAdapter = {
     "Sends results of parallel calls in the order in which they finished.",
     "The billing line at the start of its system text changes with the first message of a session.",
     "After an error inside a stream it asks again at once without streaming.",
+    "Asks up to three times to go on when an answer is cut by its length; each time the cut answer stays in its history.",
     "Keeps some tools deferred: they join the prompt where a tool result refers to them.",
   ],
 };

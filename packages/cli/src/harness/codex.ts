@@ -32,6 +32,7 @@ export const codex: HarnessAdapter = {
     ],
   }),
   quirks: [
+    "An answer that is cut by its length ends the run with exit code 1, and so does an overflow error: it compacts only by the token counts it is told.",
     "Opens a connection per request and closes it right after response.completed: that is a delivery, not an abort.",
     "Acts on every output item as it is finished; completed items of a stream that broke off stay in its history.",
     "Sends tool arguments back verbatim, even when they are not JSON.",
