@@ -39,15 +39,6 @@
       (local.set $from (i32.add (local.get $from) (i32.const 16)))
       (br_if $words (local.tee $count (i32.sub (local.get $count) (i32.const 1))))))
 
-  ;; One word: $p points 209 words before it.
-  (func $fold_word (param $p i32)
-    (v128.store offset=3344 (local.get $p)
-      (v128.xor
-        (v128.xor
-          (v128.xor (v128.load offset=3344 (local.get $p)) (v128.load offset=2304 (local.get $p)))
-          (v128.xor (v128.load offset=864 (local.get $p)) (v128.load offset=624 (local.get $p))))
-        (v128.xor (v128.load offset=224 (local.get $p)) (v128.load (local.get $p))))))
-
   ;; Slicing-by-8 over [$p, $end).
   (func $slice (param $p i32) (param $end i32) (param $crc i32) (result i32)
     (local $a i32) (local $b i32)
@@ -92,12 +83,49 @@
       (then (return (call $slice (i32.const 11536) (i32.add (i32.const 11536) (local.get $bytes)) (local.get $crc)))))
     ;; the running CRC is added to the first four bytes, after which the remainder starts from zero
     (i32.store (i32.const 11536) (i32.xor (i32.load (i32.const 11536)) (local.get $crc)))
-    ;; fold all whole words but the last 209; $p and $last point 209 words before the word they stand for
+    ;; fold all whole words but the last 209; $p and $last point 209 words before the word they stand for. Four words a step: none depends on another
     (local.set $p (i32.const 8192))
     (local.set $last (i32.sub (i32.add (i32.const 8192) (i32.and (local.get $bytes) (i32.const -16))) (i32.const 3344)))
-    (loop $fold
-      (call $fold_word (local.get $p))
-      (br_if $fold (i32.lt_u (local.tee $p (i32.add (local.get $p) (i32.const 16))) (local.get $last))))
+    (block $folded4
+      (loop $fold4
+      (br_if $folded4 (i32.gt_u (i32.add (local.get $p) (i32.const 64)) (local.get $last)))
+      (v128.store offset=3344 (local.get $p)
+        (v128.xor
+          (v128.xor
+            (v128.xor (v128.load offset=3344 (local.get $p)) (v128.load offset=2304 (local.get $p)))
+            (v128.xor (v128.load offset=864 (local.get $p)) (v128.load offset=624 (local.get $p))))
+          (v128.xor (v128.load offset=224 (local.get $p)) (v128.load (local.get $p)))))
+      (v128.store offset=3360 (local.get $p)
+        (v128.xor
+          (v128.xor
+            (v128.xor (v128.load offset=3360 (local.get $p)) (v128.load offset=2320 (local.get $p)))
+            (v128.xor (v128.load offset=880 (local.get $p)) (v128.load offset=640 (local.get $p))))
+          (v128.xor (v128.load offset=240 (local.get $p)) (v128.load offset=16 (local.get $p)))))
+      (v128.store offset=3376 (local.get $p)
+        (v128.xor
+          (v128.xor
+            (v128.xor (v128.load offset=3376 (local.get $p)) (v128.load offset=2336 (local.get $p)))
+            (v128.xor (v128.load offset=896 (local.get $p)) (v128.load offset=656 (local.get $p))))
+          (v128.xor (v128.load offset=256 (local.get $p)) (v128.load offset=32 (local.get $p)))))
+      (v128.store offset=3392 (local.get $p)
+        (v128.xor
+          (v128.xor
+            (v128.xor (v128.load offset=3392 (local.get $p)) (v128.load offset=2352 (local.get $p)))
+            (v128.xor (v128.load offset=912 (local.get $p)) (v128.load offset=672 (local.get $p))))
+          (v128.xor (v128.load offset=272 (local.get $p)) (v128.load offset=48 (local.get $p)))))
+      (local.set $p (i32.add (local.get $p) (i32.const 64)))
+      (br $fold4)))
+    (block $folded
+      (loop $fold
+      (br_if $folded (i32.ge_u (local.get $p) (local.get $last)))
+      (v128.store offset=3344 (local.get $p)
+        (v128.xor
+          (v128.xor
+            (v128.xor (v128.load offset=3344 (local.get $p)) (v128.load offset=2304 (local.get $p)))
+            (v128.xor (v128.load offset=864 (local.get $p)) (v128.load offset=624 (local.get $p))))
+          (v128.xor (v128.load offset=224 (local.get $p)) (v128.load (local.get $p)))))
+      (local.set $p (i32.add (local.get $p) (i32.const 16)))
+      (br $fold)))
     ;; the last 209 words receive what was folded out of the words before them
     (local.set $p (i32.add (local.get $last) (i32.const 3344)))
     (call $add_words (local.get $p) (i32.sub (local.get $p) (i32.const 1040)) (i32.const 65))

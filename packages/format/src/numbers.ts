@@ -31,9 +31,8 @@ export function float64FromBytes(bytes: Uint8Array): Float64Array | null {
 }
 
 function alignedCopy(bytes: Uint8Array): ArrayBuffer {
-  const copy = new Uint8Array(bytes.length);
-  copy.set(bytes);
-  return copy.buffer;
+  const { buffer, byteOffset, byteLength } = bytes;
+  return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
 }
 
 function requireLittleEndian(): void {

@@ -83,6 +83,10 @@ export interface DecisionEvidence {
   checkpoint_call_id?: string | null;
   /** The turn whose history (request messages, then reply) `messages_keep` counts in and that `cause` compares with. */
   against_call_id?: string | null;
+  /** Incremental mode: why the prompt was rendered in full; absent when it was not, or when the request had nothing to build on. */
+  fallback?: { reason: string; detail: string };
+  /** Incremental mode, on a sampled fraction of calls: length of the full rendering, and how many leading ids the prompt shares with it. */
+  shadow?: { full_tokens: number; match_tokens: number };
 }
 
 /** One policy call with exact ids. The unit of capture. */

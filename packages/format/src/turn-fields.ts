@@ -117,6 +117,8 @@ const evidence = record<DecisionEvidence>({
   checkpoint_tokens: optional(count),
   checkpoint_call_id: optional(nullable(name)),
   against_call_id: optional(nullable(name)),
+  fallback: optional(record({ reason: name, detail })),
+  shadow: optional(record({ full_tokens: count, match_tokens: count })),
 } as { [K in keyof DecisionEvidence]-?: Field<DecisionEvidence[K]> });
 
 const junction = record<Junction>({ kind: name, seam_ids: ids, certificate: detail });

@@ -3,12 +3,10 @@ import { execFileSync, spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { CHAIN_START, encodeFrame } from "../src/frame.js";
 import { readTrajectory } from "../src/read-trajectory.js";
-import { encodeRecord } from "../src/record-codec.js";
-import { RecordType } from "../src/records.js";
 import { verifyTrajectory } from "../src/verify.js";
-import { Conversation, ids, openWriter, sha, tempDir, turn } from "./support/turns.js";
+import { writeLargeSegment } from "./support/large-segment.js";
+import { Conversation, openWriter, tempDir } from "./support/turns.js";
 
 const fixture = (name: string): string => path.resolve(import.meta.dirname, "fixtures", name);
 const isRoot = process.getuid?.() === 0;
@@ -227,7 +225,7 @@ describe("verifying a large trajectory", () => {
   it("takes no more memory for 160 MB than for 16 MB", () => {
     const rss = [16, 160].map((megabytes) => {
       const dir = path.join(tempDir(), "t1");
-      writeLargeSegment(dir, megabytes);
+      writeLargeSegment(dir, megabytes * 1e6);
       const output = execFileSync(process.execPath, [fixture("verify-memory.mjs"), dir], { encoding: "utf8" });
       const result = JSON.parse(output) as { turns: number; rss: number };
       expect(result.turns).toBeGreaterThan(megabytes * 10);
@@ -237,29 +235,3 @@ describe("verifying a large trajectory", () => {
     expect(rss[1]! - rss[0]!).toBeLessThan(48 * 1024 * 1024);
   });
 });
-
-/** One segment of 64 kB turns, without a journal: verify calls it tampered, after it has walked it all. */
-function writeLargeSegment(dir: string, megabytes: number): void {
-  fs.mkdirSync(path.join(dir, "segments"), { recursive: true });
-  const fd = fs.openSync(path.join(dir, "segments/000001.seg"), "w");
-  const header = encodeRecord("segment_header", {
-    format_version: 1,
-    writer_version: "t",
-    trajectory_id: "t1",
-    segment: 1,
-    boot_id: "b",
-    config_sha256: sha("c"),
-    created_ms: 1,
-    previous_head: null,
-    parent: null,
-    continues: null,
-  });
-  const payload = encodeRecord("turn", turn("a", ids(1, 15_500), ids(1, 10)));
-  let frame = encodeFrame(RecordType.segment_header, 0, header, CHAIN_START);
-  fs.writevSync(fd, [frame.header, frame.payload]);
-  for (let seq = 1; seq * payload.length < megabytes * 1e6; seq++) {
-    frame = encodeFrame(RecordType.turn, seq, payload, frame.digest);
-    fs.writevSync(fd, [frame.header, frame.payload]);
-  }
-  fs.closeSync(fd);
-}

@@ -3,6 +3,8 @@ import { createHash } from "node:crypto";
 import { promptDigest } from "../../src/lines.js";
 import { toLogprobs } from "../../src/numbers.js";
 import type { TurnRecord } from "../../src/records.js";
+import { createTrajectoryWriter, type TrajectoryWriter } from "../../src/writer.js";
+import type { TrajectoryWriterOptions } from "../../src/writer-types.js";
 
 export function sha(text: string): Uint8Array {
   return createHash("sha256").update(text).digest();
@@ -112,4 +114,16 @@ export function intent(callId: string, body = `{"call":"${callId}"}`) {
     body: Buffer.from(body),
     received_ms: 1,
   };
+}
+
+/** A writer on trajectory t1 in `out`. */
+export function openWriter(out: string, options: Partial<TrajectoryWriterOptions> = {}): Promise<TrajectoryWriter> {
+  return createTrajectoryWriter({
+    out,
+    trajectoryId: "t1",
+    configJson: "{}",
+    writerVersion: "test",
+    runId: "r1",
+    ...options,
+  });
 }

@@ -1,12 +1,10 @@
-/** Writers and directories for tests; the records are in records.ts. */
+/** Directories for tests; the records and writers are in records.ts. */
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, afterEach } from "vitest";
-import { createTrajectoryWriter, type TrajectoryWriter } from "../../src/writer.js";
-import type { TrajectoryWriterOptions } from "../../src/writer-types.js";
 
-export { Conversation, concat, ids, intent, sha, turn } from "./records.js";
+export { Conversation, concat, ids, intent, openWriter, sha, turn } from "./records.js";
 
 const dirs: string[] = [];
 afterEach(() => {
@@ -30,15 +28,4 @@ export function tempDir(): string {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), "tito-format-"));
   dirs.push(dir);
   return dir;
-}
-
-export function openWriter(out: string, options: Partial<TrajectoryWriterOptions> = {}): Promise<TrajectoryWriter> {
-  return createTrajectoryWriter({
-    out,
-    trajectoryId: "t1",
-    configJson: "{}",
-    writerVersion: "test",
-    runId: "r1",
-    ...options,
-  });
 }
