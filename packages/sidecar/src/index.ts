@@ -3,6 +3,8 @@
  * It never holds training policy of any kind.
  */
 export { ENGINES, readConfig, redactConfig, type SidecarConfig, type SidecarOptions, TRAJECTORY_ID } from "./config.js";
+export { type DiagnoseOptions, diagnose } from "./doctor/diagnose.js";
+export type { Finding, Level } from "./doctor/finding.js";
 export type { Endpoint } from "./endpoint.js";
 export { type FlagSpec, type FlagValues, parseFlags, SIDECAR_FLAGS } from "./flags.js";
 export { type ImportedSummary, type ImportOptions, type ImportReport, importLog } from "./offline/import-log.js";
