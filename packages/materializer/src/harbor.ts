@@ -58,7 +58,7 @@ export function parseHarborResult(text: string): TrialFacts | null {
           type: exception.exception_type,
           message: exception.exception_message,
           agent_started: typeof result.agent_execution?.started_at === "string",
-          verifier_started: typeof result.verifier?.started_at === "string",
+          verifying: typeof result.verifier?.started_at === "string" && !rewards,
         }
       : null,
   };

@@ -2,12 +2,12 @@
 import type { TrajectoryEvidence } from "./evidence.js";
 import type { Termination } from "./reasons.js";
 
-/** What a trial runner says about a failure. Phases are true when the runner recorded that they began. */
+/** What a trial runner says about a failure. `verifying`: the verifier had begun and gave no reward. */
 export interface TrialFailure {
   type: string;
   message: string;
   agent_started: boolean;
-  verifier_started: boolean;
+  verifying: boolean;
 }
 
 /** Exception names of Harbor and of common runners. Anything else is judged by the phase that it happened in. */
@@ -50,7 +50,7 @@ export function endingOf(trajectories: readonly TrajectoryEvidence[], failure: T
 function terminationOf(failure: TrialFailure): Termination {
   for (const [pattern, termination] of BY_NAME) if (pattern.test(failure.type)) return termination;
   if (!failure.agent_started) return "env_error";
-  return failure.verifier_started ? "verifier_error" : "agent_error";
+  return failure.verifying ? "verifier_error" : "agent_error";
 }
 
 /** The trajectory whose last turn finished last. */
