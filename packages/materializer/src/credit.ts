@@ -15,7 +15,7 @@ export interface CreditMember {
 }
 
 /** What is known about a group once its members are. */
-export interface GroupStats {
+interface GroupStats {
   group_id: string;
   /** All rollouts of the group, also excluded ones and those without a reward; superseded attempts are not among them. */
   size: number;
@@ -132,7 +132,7 @@ export function sampleWeight(runWeight: number, trainedInSample: number, trained
   return trainedInRun === 0 ? 0 : (runWeight * trainedInSample) / trainedInRun;
 }
 
-export function mean(values: readonly number[]): number {
+function mean(values: readonly number[]): number {
   let sum = 0;
   for (const value of values) sum += value;
   return sum / values.length;

@@ -78,7 +78,7 @@ function trialAt(trials: Map<string, FoundTrial>, dir: string, facts: TrialFacts
 }
 
 /** What a directory says about a trial; null when it is none. A reward file inside `verifier/` belongs to the directory above. */
-export function readTrialFacts(dir: string): TrialFacts | null {
+function readTrialFacts(dir: string): TrialFacts | null {
   if (basename(dir) === "verifier") return null;
   const result = readText(join(dir, "result.json"));
   const harbor = result === null ? null : parseHarborResult(result);

@@ -36,7 +36,7 @@ interface PackedArray {
   data: Uint8Array;
 }
 
-export function packArray(array: Int32Array | Uint8Array | Float32Array | Float64Array): PackedArray {
+function packArray(array: Int32Array | Uint8Array | Float32Array | Float64Array): PackedArray {
   const data = Buffer.from(array.buffer, array.byteOffset, array.byteLength);
   return { dtype: dtypeOf(array), shape: [array.length], data };
 }

@@ -83,7 +83,7 @@ export function parseRewardText(text: string): ReadonlyMap<string, Value> | null
 }
 
 /** Values that an expression can use; nested ones are left out, they stay in the evidence. */
-export function scoresOf(values: object): ReadonlyMap<string, Value> {
+function scoresOf(values: object): ReadonlyMap<string, Value> {
   const scores = new Map<string, Value>();
   for (const [name, value] of Object.entries(values)) {
     if (value === null || typeof value === "string" || typeof value === "boolean") scores.set(name, value);

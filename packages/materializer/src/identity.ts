@@ -28,7 +28,7 @@ export interface RunSource {
 }
 
 /** `trajectory_id` null: the row named the run, not one of its trajectories. */
-export interface TurnReward {
+interface TurnReward {
   trajectory_id: string | null;
   turn: number;
   reward: number;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { MadeRun, MadeSample } from "./rollout-run.js";
 
 /** Where a sample stands in a packed row. Attention must not cross `[start, end)`; position ids start at 0 in each. */
-export interface PackedPart {
+interface PackedPart {
   run_id: string;
   sample: number;
   start: number;

@@ -41,7 +41,7 @@ export function runNames(facts: {
   ]);
 }
 
-export function scopeOf(facts: RunFacts): Scope {
+function scopeOf(facts: RunFacts): Scope {
   return {
     lookup(name) {
       if (name.startsWith("run.")) return facts.run.get(name.slice(4));

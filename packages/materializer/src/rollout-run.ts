@@ -40,7 +40,7 @@ export const coverageSchema = z.strictObject({
   masked,
 });
 
-export const groupSchema = z.strictObject({
+const groupSchema = z.strictObject({
   group_id: text,
   size: z.int().min(0),
   counted: z.int().min(0),

@@ -34,7 +34,7 @@ const CONSTRAINING = [
 ];
 
 /** True when no field of `sampling` moves the distribution away from the model's softmax. */
-export function isNeutral(sampling: Readonly<Record<string, unknown>>): boolean {
+function isNeutral(sampling: Readonly<Record<string, unknown>>): boolean {
   for (const [field, neutral] of NEUTRAL) {
     const value = sampling[field];
     if (value === undefined || value === null) continue;
@@ -44,7 +44,7 @@ export function isNeutral(sampling: Readonly<Record<string, unknown>>): boolean 
 }
 
 /** True when the decoding was constrained by a grammar, a schema, a forced tool or a token list. */
-export function isConstrained(sampling: Readonly<Record<string, unknown>>): boolean {
+function isConstrained(sampling: Readonly<Record<string, unknown>>): boolean {
   for (const field of CONSTRAINING) {
     const value = sampling[field];
     if (value === undefined || value === null || value === false || isEmpty(value)) continue;

@@ -135,7 +135,7 @@ function splitAtGaps(turn: EvidenceTurn, ranges: SelectedRange[]): SelectedRange
  * Turns whose checkpoint is the beginning of a later prompt: the next turn of the segment kept it, or another segment shares it.
  * Length alone decides, because a line keeps or shares a prefix of itself.
  */
-export function turnsInLaterPrompts(evidence: Pick<TrajectoryEvidence, "segments">): Set<number> {
+function turnsInLaterPrompts(evidence: Pick<TrajectoryEvidence, "segments">): Set<number> {
   const contained = new Set<number>();
   const shared = new Map<number, { tokens: number; by: number }[]>();
   for (const segment of evidence.segments) {
@@ -162,7 +162,7 @@ export function turnsInLaterPrompts(evidence: Pick<TrajectoryEvidence, "segments
  * Turns that the harness asked for again: a later call has the same prompt ids and either carries the evidence of a retry,
  * or the earlier answer is not known to have arrived.
  */
-export function retriedTurns(evidence: Pick<TrajectoryEvidence, "turns">): Set<number> {
+function retriedTurns(evidence: Pick<TrajectoryEvidence, "turns">): Set<number> {
   const earlier = new Map<string, EvidenceTurn[]>();
   const retried = new Set<number>();
   for (const turn of evidence.turns) {

@@ -17,7 +17,7 @@ export interface Mapped {
 
 const SIDE_FILE_BYTES_MAX = 1 << 30;
 /** Columns that name the run a row is about, tried in this order against the run's own ids. */
-export const KEY_COLUMNS = ["trajectory_id", "trial_id", "run_id", "path"] as const;
+const KEY_COLUMNS = ["trajectory_id", "trial_id", "run_id", "path"] as const;
 const ID_COLUMNS: ReadonlySet<string> = new Set([...KEY_COLUMNS, "group_id", "attempt", "turn", "reason", "scores"]);
 
 /** Rows of a side file by its suffix. Errors: `usage` with file and line. */
@@ -116,7 +116,7 @@ export function parseCsv(text: string): string[][] {
 }
 
 /** The key of a row: which column names the run, and its value. Errors: `usage` when no key column is there. */
-export function rowKey(row: Row, file: string): { column: (typeof KEY_COLUMNS)[number]; value: string } {
+function rowKey(row: Row, file: string): { column: (typeof KEY_COLUMNS)[number]; value: string } {
   for (const column of KEY_COLUMNS) {
     const value = row.get(column);
     if (value !== undefined && value !== null) return { column, value: String(value) };

@@ -1,6 +1,6 @@
 /** Pass one over a run: everything about it but its arrays. What credit needs is known after this. */
 import { existsSync, lstatSync, readdirSync } from "node:fs";
-import { join, relative, sep } from "node:path";
+import { join } from "node:path";
 import { type AssembledRun, assembleRun } from "./assemble.js";
 import { canonicalJson } from "./canonical-json.js";
 import type { InputFile, TrajectoryEvidence } from "./evidence.js";
@@ -209,9 +209,4 @@ function collect(dir: string, paths: string[], skip: ReadonlySet<string>): void 
 /** Key of a run in maps and in a shard's list. */
 export function runKey(head: Pick<RunHead, "run_id" | "trial_id" | "attempt">): string {
   return JSON.stringify([head.run_id, head.trial_id, head.attempt]);
-}
-
-/** A path as it stands in outputs. */
-export function shownPath(root: string, path: string): string {
-  return relative(root, path).split(sep).join("/");
 }
