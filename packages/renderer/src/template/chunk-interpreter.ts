@@ -5,11 +5,14 @@
 import {
   type AnyRuntimeValue,
   ArrayValue,
+  type BinaryExpression,
   BooleanValue,
   BreakControl,
   ContinueControl,
   convertToRuntimeValues,
   type Environment,
+  type Expression,
+  type FilterExpression,
   type For,
   type FunctionValue,
   type Identifier,
@@ -51,6 +54,18 @@ function mutatesValues(node: unknown): boolean {
   return Object.values(node).some(mutatesValues);
 }
 
+/** Names of all variables that the template sets anywhere. */
+function assignedNames(node: unknown, names = new Set<string>()): Set<string> {
+  if (Array.isArray(node)) for (const item of node) assignedNames(item, names);
+  else if (node instanceof Map) for (const item of node.values()) assignedNames(item, names);
+  else if (typeof node === "object" && node !== null) {
+    const { type, assignee } = node as { type?: string; assignee?: Identifier };
+    if (type === "Set" && assignee?.type === "Identifier") names.add(assignee.value);
+    for (const item of Object.values(node)) assignedNames(item, names);
+  }
+  return names;
+}
+
 const NOTHING = convertToRuntimeValues(null) as ReturnType<Interpreter["evaluateSet"]>;
 
 /** A loop over one variable, without a filter: nearly all message loops. Others run as part of their stretch. */
@@ -58,19 +73,40 @@ function isPlainLoop(node: For): boolean {
   return node.loopvar.type === "Identifier" && node.iterable.type !== "SelectExpression";
 }
 
-/** The `loop` object of iteration `i`. */
-function loopVariables(items: readonly AnyRuntimeValue[], i: number): Map<string, AnyRuntimeValue> {
-  return new Map<string, AnyRuntimeValue>([
-    ["index", new IntegerValue(i + 1)],
-    ["index0", new IntegerValue(i)],
-    ["revindex", new IntegerValue(items.length - i)],
-    ["revindex0", new IntegerValue(items.length - i - 1)],
-    ["first", new BooleanValue(i === 0)],
-    ["last", new BooleanValue(i === items.length - 1)],
-    ["length", new IntegerValue(items.length)],
-    ["previtem", items[i - 1] ?? new UndefinedValue()],
-    ["nextitem", items[i + 1] ?? new UndefinedValue()],
-  ]);
+/** The `loop` object of an iteration; its members are made when they are read. */
+class LoopVariables extends Map<string, AnyRuntimeValue> {
+  constructor(
+    readonly items: readonly AnyRuntimeValue[],
+    public i: number,
+  ) {
+    super();
+  }
+
+  override get(name: string): AnyRuntimeValue | undefined {
+    const { items, i } = this;
+    switch (name) {
+      case "index":
+        return new IntegerValue(i + 1);
+      case "index0":
+        return new IntegerValue(i);
+      case "revindex":
+        return new IntegerValue(items.length - i);
+      case "revindex0":
+        return new IntegerValue(items.length - i - 1);
+      case "first":
+        return new BooleanValue(i === 0);
+      case "last":
+        return new BooleanValue(i === items.length - 1);
+      case "length":
+        return new IntegerValue(items.length);
+      case "previtem":
+        return items[i - 1] ?? new UndefinedValue();
+      case "nextitem":
+        return items[i + 1] ?? new UndefinedValue();
+      default:
+        return undefined;
+    }
+  }
 }
 
 /** True when the variable belongs to the iteration itself, so that reading it is no dependency. */
@@ -92,6 +128,8 @@ function quietLookup(name: string, environment: Environment, scope: RecordingSco
 export class ChunkInterpreter extends Interpreter {
   readonly #program: Program;
   readonly #mayReplay: boolean;
+  /** Every name that the template sets anywhere inside a loop, and then some. */
+  readonly #assigned: ReadonlySet<string>;
   readonly #memos = new WeakMap<For, IterationMemo>();
   readonly #macros = new WeakMap<Macro, FunctionValue>();
   #recording: RecordingScope | undefined;
@@ -100,6 +138,7 @@ export class ChunkInterpreter extends Interpreter {
     super();
     this.#program = program;
     this.#mayReplay = !mutatesValues(program.body);
+    this.#assigned = assignedNames(program.body);
   }
 
   /** The output for the variables in `environment`, in chunks. @throws whatever the template raises. */
@@ -135,17 +174,18 @@ export class ChunkInterpreter extends Interpreter {
     const memo = this.#memos.get(node) ?? new IterationMemo();
     this.#memos.set(node, memo);
     const list = items as AnyRuntimeValue[];
+    const checked = new LoopVariables(list, 0);
     for (let i = 0; i < list.length; i++) {
-      const loop = loopVariables(list, i);
+      checked.i = i;
       const replayed =
         this.#mayReplay && list[i] instanceof ObjectValue
-          ? memo.replay(list[i] as ObjectValue, environment, loop)
+          ? memo.replay(list[i] as ObjectValue, environment, checked)
           : undefined;
       if (replayed !== undefined) {
         if (replayed !== "") out.push(replayed);
         continue;
       }
-      const { text, ended } = this.#runIteration(node, environment, list[i]!, loop, memo);
+      const { text, ended } = this.#runIteration(node, environment, list[i]!, new LoopVariables(list, i), memo);
       if (text !== "") out.push(text);
       if (ended) return;
     }
@@ -159,7 +199,7 @@ export class ChunkInterpreter extends Interpreter {
     loop: Map<string, AnyRuntimeValue>,
     memo: IterationMemo,
   ) {
-    const scope = new RecordingScope(outer);
+    const scope = new RecordingScope(outer, (expression) => this.evaluate(expression, scope));
     scope.setVariable("loop", new ObjectValue(loop));
     scope.setVariable((node.loopvar as Identifier).value, item);
     this.#recording = scope;
@@ -224,6 +264,15 @@ export class ChunkInterpreter extends Interpreter {
   protected override evaluateSet(node: SetStatement, environment: Environment): ReturnType<Interpreter["evaluateSet"]> {
     const scope = this.#recording;
     const member = node.assignee as MemberExpression;
+    if (
+      scope === environment &&
+      node.assignee.type === "Identifier" &&
+      node.value &&
+      this.#canWait(node, environment)
+    ) {
+      scope.setLater((node.assignee as Identifier).value, node.value);
+      return NOTHING;
+    }
     if (scope === undefined || member.type !== "MemberExpression" || member.object.type !== "Identifier") {
       if (scope !== undefined && member.type === "MemberExpression") scope.replayable = false;
       return super.evaluateSet(node, environment);
@@ -236,6 +285,33 @@ export class ChunkInterpreter extends Interpreter {
     namespace.value.set(attribute, value);
     if (!isLocal(name, environment, scope)) scope.writes.push({ name, attribute, value });
     return NOTHING;
+  }
+
+  /** True for arithmetic on places and lengths: evaluated when it is read, it is no dependency of iterations that do not read it. */
+  #canWait(node: SetStatement, scope: Environment): boolean {
+    const fixed = (name: string): boolean => !scope.variables.has(name) && !this.#assigned.has(name);
+    const waits = (expression: Expression): boolean => {
+      switch (expression.type) {
+        case "IntegerLiteral":
+          return true;
+        case "BinaryExpression": {
+          const { left, right, operator } = expression as BinaryExpression;
+          return ["+", "-", "*"].includes(operator.value) && waits(left) && waits(right);
+        }
+        case "MemberExpression": {
+          const { object, computed } = expression as MemberExpression;
+          return !computed && object.type === "Identifier" && (object as Identifier).value === "loop";
+        }
+        case "FilterExpression": {
+          const { operand, filter } = expression as FilterExpression;
+          const isLength = filter.type === "Identifier" && (filter as Identifier).value === "length";
+          return isLength && operand.type === "Identifier" && fixed((operand as Identifier).value);
+        }
+        default:
+          return false;
+      }
+    };
+    return waits(node.value!);
   }
 
   #memberName(expr: MemberExpression, environment: Environment): string {

@@ -5,6 +5,7 @@
 import {
   type AnyRuntimeValue,
   Environment,
+  type Expression,
   NamespaceValue,
   type ObjectValue,
   UndefinedValue,
@@ -52,13 +53,29 @@ export class RecordingScope extends Environment {
   /** Set while a member of the variable is being looked up: then the member is what counts. */
   quiet = false;
   readonly #outer: Environment;
+  readonly #later = new Map<string, Expression>();
+  readonly #evaluate: (expression: Expression) => AnyRuntimeValue;
 
-  constructor(outer: Environment) {
+  constructor(outer: Environment, evaluate: (expression: Expression) => AnyRuntimeValue) {
     super(outer);
     this.#outer = outer;
+    this.#evaluate = evaluate;
+  }
+
+  /** Sets a variable to an expression that is evaluated when the variable is read. */
+  setLater(name: string, expression: Expression): void {
+    this.variables.delete(name);
+    this.#later.set(name, expression);
+  }
+
+  override setVariable(name: string, value: AnyRuntimeValue): AnyRuntimeValue {
+    this.#later.delete(name);
+    return super.setVariable(name, value);
   }
 
   override lookupVariable(name: string): AnyRuntimeValue {
+    const waiting = this.#later.get(name);
+    if (waiting !== undefined) this.setVariable(name, this.#evaluate(waiting));
     const own = this.variables.get(name);
     if (own !== undefined) {
       if (name === "loop" && !this.quiet) this.replayable = false;

@@ -79,8 +79,7 @@ export class MessageValues {
   }
 
   #intern(message: Message, callId: string | undefined): ObjectValue {
-    const content = typeof message.content === "string" ? message.content : "";
-    const key = content === "" ? (message.tool_calls?.[0]?.arguments ?? message.reasoning ?? message.role) : content;
+    const key = bucketKey(message);
     const bucket = this.#messages.get(key) ?? [];
     const found = bucket.find((known) => known.call_id === callId && sameMessage(known.message, message));
     if (found !== undefined) return found.value;
@@ -146,6 +145,14 @@ export class MessageValues {
       return new Map([...value].map(([key, item]) => [this.#guard.protect(key), this.#guardJson(item)]));
     return value;
   }
+}
+
+/** A short text that few messages share: hashing whole contents at every turn would cost as much as rendering them. */
+function bucketKey(message: Message): string {
+  const content = typeof message.content === "string" ? message.content : "";
+  const text = content === "" ? (message.tool_calls?.[0]?.arguments ?? message.reasoning ?? "") : content;
+  const middle = text.length >> 1;
+  return `${message.role}${text.length}:${text.slice(0, 24)}${text.slice(middle, middle + 24)}${text.slice(-24)}`;
 }
 
 function sameMessage(a: Message, b: Message): boolean {

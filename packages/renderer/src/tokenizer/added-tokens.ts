@@ -20,14 +20,17 @@ export class AddedTokens {
   readonly idByText: ReadonlyMap<string, number>;
   /** Length of the longest added token, in UTF-16 units. */
   readonly lengthMax: number;
-  readonly #texts: readonly string[];
+  readonly #textsByFirst: ReadonlyMap<string, string[]>;
   readonly #passes: readonly RegExp[];
 
   constructor(tokens: readonly AddedToken[]) {
     const usable = tokens.filter((token) => token.text !== "");
     this.idByText = new Map(usable.map((token) => [token.text, token.id]));
-    this.#texts = usable.map((token) => token.text);
-    this.lengthMax = Math.max(0, ...this.#texts.map((text) => text.length));
+    const texts = usable.map((token) => token.text);
+    this.lengthMax = Math.max(0, ...texts.map((text) => text.length));
+    this.#textsByFirst = new Map(
+      [...new Set(texts.map((text) => text[0]!))].map((first) => [first, texts.filter((t) => t[0] === first)]),
+    );
     const pass = (second: boolean) => anyOf(usable.filter((t) => t.second_pass === second).map((t) => t.text));
     this.#passes = [pass(false), pass(true)].filter((regex) => regex !== null);
   }
@@ -56,12 +59,12 @@ export class AddedTokens {
   /** True when some added token starts inside `left` and ends inside `right`. */
   straddles(left: string, right: string): boolean {
     const tail = left.slice(Math.max(0, left.length - this.lengthMax + 1));
-    const window = tail + right.slice(0, this.lengthMax - 1);
-    return this.#texts.some((token) => {
-      for (let at = window.indexOf(token); at >= 0; at = window.indexOf(token, at + 1)) {
-        if (at < tail.length && at + token.length > tail.length) return true;
-      }
-      return false;
-    });
+    for (let at = 0; at < tail.length; at++) {
+      const candidates = this.#textsByFirst.get(tail[at]!);
+      if (candidates === undefined) continue;
+      const window = tail.slice(at) + right.slice(0, this.lengthMax - 1);
+      if (candidates.some((text) => at + text.length > tail.length && window.startsWith(text))) return true;
+    }
+    return false;
   }
 }

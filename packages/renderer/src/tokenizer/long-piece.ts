@@ -3,19 +3,24 @@
  * instead of by scanning the piece for the lowest rank after each merge.
  */
 
+import type { ByteTable } from "./byte-decoder.js";
+
 /** Ids by byte sequence, spelled as Latin-1 text. */
 export class RankTable {
   readonly #idByBytes = new Map<string, number>();
   readonly #bytesById: readonly (string | undefined)[];
   readonly #pairs = new Map<number, number>();
 
-  constructor(bytesById: readonly (Uint8Array | undefined)[]) {
-    this.#bytesById = bytesById.map((bytes) =>
-      bytes === undefined ? undefined : Buffer.from(bytes).toString("latin1"),
-    );
-    this.#bytesById.forEach((bytes, id) => {
-      if (bytes !== undefined) this.#idByBytes.set(bytes, id);
-    });
+  /** `ids` are the ids that merges can make: no added tokens among them. */
+  constructor(bytes: ByteTable, ids: Iterable<number>) {
+    const bytesById: (string | undefined)[] = [];
+    for (const id of ids) {
+      const text = Buffer.from(bytes.bytesOf(id)).toString("latin1");
+      if (text === "") continue;
+      bytesById[id] = text;
+      this.#idByBytes.set(text, id);
+    }
+    this.#bytesById = bytesById;
   }
 
   idOf(latin1: string): number | undefined {

@@ -28,8 +28,9 @@ const LETTER_RANGES = [
 ];
 
 /** Coarse class of a UTF-16 unit; JOKER where it is not certain for every Unicode version. */
-function coarseClass(code: number): number {
+function coarseClass(code: number, asciiLetters: boolean): number {
   if (code < 0x80) return asciiClass(code);
+  if (asciiLetters) return OTHER;
   if (code === 0x3001 || code === 0x3002 || code === 0xff0c || code === 0xff1a) return OTHER;
   for (let i = 0; i < LETTER_RANGES.length; i += 2) {
     if (code < LETTER_RANGES[i]!) return JOKER;
@@ -39,21 +40,21 @@ function coarseClass(code: number): number {
 }
 
 /** True when every pre-tokenizer ends a piece before `text[at]`, whatever comes before or after: a letter, then a space or a digit. */
-function isCertainCut(text: string, at: number): boolean {
+function isCertainCut(text: string, at: number, asciiLetters: boolean): boolean {
   const next = text.charCodeAt(at);
-  return (next === 0x20 || asciiDigit(next)) && coarseClass(text.charCodeAt(at - 1)) === LETTER;
+  return (next === 0x20 || asciiDigit(next)) && coarseClass(text.charCodeAt(at - 1), asciiLetters) === LETTER;
 }
 
 const asciiDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
 
 /** Stretches `[start, end)` longer than {@link PIECE_UNITS_MAX} in which no coarse class change is certain. Empty for ordinary text. */
-function longRuns(text: string): [number, number][] {
+function longRuns(text: string, asciiLetters: boolean): [number, number][] {
   const runs: [number, number][] = [];
   if (text.length <= PIECE_UNITS_MAX) return runs;
   let start = 0;
   let current = JOKER;
   for (let i = 0; i <= text.length; i++) {
-    const cls = i < text.length ? coarseClass(text.charCodeAt(i)) : -1;
+    const cls = i < text.length ? coarseClass(text.charCodeAt(i), asciiLetters) : -1;
     if (cls === JOKER || cls === current || (cls > 0 && current === JOKER)) {
       if (cls > 0) current = cls;
       continue;
@@ -61,7 +62,7 @@ function longRuns(text: string): [number, number][] {
     if (i - start > PIECE_UNITS_MAX) runs.push([start, i]);
     // Jokers before the change may belong to either side.
     let from = i;
-    while (from > start && coarseClass(text.charCodeAt(from - 1)) === JOKER) from--;
+    while (from > start && coarseClass(text.charCodeAt(from - 1), asciiLetters) === JOKER) from--;
     start = from;
     current = cls;
   }
@@ -71,13 +72,13 @@ function longRuns(text: string): [number, number][] {
 /**
  * The parts of `text` that must not go to the BPE engine whole, widened to places where every pre-tokenizer cuts; ascending, disjoint.
  */
-export function longRegions(text: string): [number, number][] {
+export function longRegions(text: string, asciiLetters: boolean): [number, number][] {
   const regions: [number, number][] = [];
-  for (const [runStart, runEnd] of longRuns(text)) {
+  for (const [runStart, runEnd] of longRuns(text, asciiLetters)) {
     let start = Math.max(0, runStart - 1);
-    while (start > 0 && !isCertainCut(text, start)) start--;
+    while (start > 0 && !isCertainCut(text, start, asciiLetters)) start--;
     let end = Math.min(text.length, runEnd);
-    while (end < text.length && !isCertainCut(text, end)) end++;
+    while (end < text.length && !isCertainCut(text, end, asciiLetters)) end++;
     const last = regions.at(-1);
     if (last !== undefined && start <= last[1]) last[1] = Math.max(last[1], end);
     else regions.push([start, end]);

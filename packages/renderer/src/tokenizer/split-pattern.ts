@@ -5,7 +5,7 @@
  */
 import { TitoError } from "@tito/format";
 
-export type SplitName = "qwen" | "llama3" | "o200k" | "gpt2" | "deepseek";
+export type SplitName = "qwen" | "llama3" | "o200k" | "gpt2" | "deepseek" | "ascii";
 
 export interface SplitPattern {
   /** What the BPE engine gets. Matches every character of every text: the engine drops text that its pattern does not match. */
@@ -14,6 +14,8 @@ export interface SplitPattern {
   runtime: RegExp;
   /** Unicode classes that the pattern asks for; characters outside the pinned ranges are classified by the engine, class by class. */
   classes: readonly string[];
+  /** Only ASCII letters are letters: every other character beyond ASCII counts as punctuation. */
+  asciiLetters: boolean;
 }
 
 /** White space as the Rust regex engine has it. */
@@ -36,6 +38,12 @@ const o200k = (contraction: string): string =>
   `[^\\r\\n\\p{L}\\p{N}]?${UPPER}*${LOWER}+(?:${contraction})?|[^\\r\\n\\p{L}\\p{N}]?${UPPER}+${LOWER}*(?:${contraction})?|\\p{N}{1,3}`;
 const O200K_HF =
   "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
+// The demo's own: the shape of Qwen's with ASCII classes only, so that no Unicode version matters.
+const ASCII_WS = " \\t\\n\\x0b\\f\\r";
+const ASCII =
+  "'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\\r\\nA-Za-z0-9]?[A-Za-z]+|[0-9]" +
+  `| ?[^${ASCII_WS}A-Za-z0-9]+[\\r\\n]*|[${ASCII_WS}]*[\\r\\n]+|[${ASCII_WS}]+(?![^${ASCII_WS}])|[${ASCII_WS}]+`;
 
 const GPT2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -68,12 +76,14 @@ function deepseekRuntime(): RegExp {
 }
 
 export const SPLIT_PATTERNS: Record<SplitName, SplitPattern> = {
-  qwen: { engine: QWEN, runtime: llama3Runtime("\\p{N}"), classes: ["L", "N"] },
-  llama3: { engine: LLAMA3, runtime: llama3Runtime("\\p{N}{1,3}"), classes: ["L", "N"] },
+  ascii: { engine: ASCII, runtime: runtime(ASCII), classes: [], asciiLetters: true },
+  qwen: { engine: QWEN, runtime: llama3Runtime("\\p{N}"), classes: ["L", "N"], asciiLetters: false },
+  llama3: { engine: LLAMA3, runtime: llama3Runtime("\\p{N}{1,3}"), classes: ["L", "N"], asciiLetters: false },
   o200k: {
     engine: O200K_HF,
     runtime: runtime(`${o200k(CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n/]*|${spaces}`),
     classes: ["Lu", "Lt", "Lm", "Lo", "Ll", "M", "N"],
+    asciiLetters: false,
   },
   gpt2: {
     engine: GPT2,
@@ -81,8 +91,14 @@ export const SPLIT_PATTERNS: Record<SplitName, SplitPattern> = {
       `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^${WS}\\p{L}\\p{N}]+|[${WS}]+(?![^${WS}])|[${WS}]+`,
     ),
     classes: ["L", "N"],
+    asciiLetters: false,
   },
-  deepseek: { engine: deepseekEngine(), runtime: deepseekRuntime(), classes: ["L", "M", "N", "P", "S"] },
+  deepseek: {
+    engine: deepseekEngine(),
+    runtime: deepseekRuntime(),
+    classes: ["L", "M", "N", "P", "S"],
+    asciiLetters: false,
+  },
 };
 
 interface PreTokenizer {
@@ -120,6 +136,7 @@ export function splitNameOf(preTokenizer: unknown): SplitName {
     ["llama3", [LLAMA3]],
     ["o200k", [O200K_HF]],
     ["gpt2", [GPT2]],
+    ["ascii", [ASCII]],
     ["deepseek", DEEPSEEK_PASSES],
   ];
   for (const [name, passes] of known) {
@@ -129,7 +146,7 @@ export function splitNameOf(preTokenizer: unknown): SplitName {
     "unsupported",
     `tokenizer.json has a pre-tokenizer that is not known: ${JSON.stringify(preTokenizer).slice(0, 400)}`,
     {
-      hint: "Known are those of GPT-2, Llama 3, Qwen 2/3, gpt-oss and DeepSeek V3.",
+      hint: "Known are those of GPT-2, Llama 3, Qwen 2/3, gpt-oss, DeepSeek V3 and the demo.",
     },
   );
 }

@@ -146,15 +146,3 @@ export function convertTokenizerJson(text: string): TokenizerData {
     ranks: writeRanks(bytesById),
   };
 }
-
-/** Bytes by id of a ranks text. Index = id; holes are undefined. */
-export function readRanks(ranks: string): (Uint8Array | undefined)[] {
-  const table: (Uint8Array | undefined)[] = [];
-  for (const line of ranks.split("\n")) {
-    const [mark, offset, ...tokens] = line.split(" ");
-    if (mark !== "!") continue;
-    let id = Number(offset);
-    for (const token of tokens) table[id++] = Buffer.from(token, "base64");
-  }
-  return table;
-}

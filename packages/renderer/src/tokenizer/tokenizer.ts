@@ -11,7 +11,7 @@ import { normalizeNfc } from "./nfc.js";
 import { PieceCache } from "./piece-cache.js";
 import { PieceSplitter } from "./piece-splitter.js";
 import { SPLIT_PATTERNS } from "./split-pattern.js";
-import { type AddedToken, readRanks, type TokenizerData } from "./tokenizer-data.js";
+import type { AddedToken, TokenizerData } from "./tokenizer-data.js";
 import { ValueGuard } from "./value-guard.js";
 
 const CACHE_UNITS_MAX = 32 * 1024 * 1024;
@@ -34,17 +34,14 @@ export interface EncodedPrompt {
 export class Tokenizer {
   readonly addedTokens: AddedTokens;
   readonly added: readonly AddedToken[];
-  readonly bytes: ByteTable;
   /** Guards values that go into a template whose output comes to {@link encodeChunks}. */
   readonly guard: ValueGuard;
-  /** One more than the highest id. */
-  readonly vocabSize: number;
   readonly #data: TokenizerData;
   readonly #engineClass: TiktokenClass;
   readonly #engine: BpeEngine;
-  readonly #bytesById: (Uint8Array | undefined)[];
   readonly #pieces = new PieceCache<Int32Array>(CACHE_UNITS_MAX);
   readonly #chunks = new PieceCache<ChunkEncoding>(CACHE_UNITS_MAX);
+  #bytes: ByteTable | undefined;
   #ranks: RankTable | undefined;
   #byteIds: Int32Array | undefined;
   #splitter: PieceSplitter | undefined;
@@ -53,14 +50,20 @@ export class Tokenizer {
     this.#data = data;
     this.#engineClass = engineClass;
     this.#engine = new engineClass(data.ranks, {}, SPLIT_PATTERNS[data.split].engine);
-    this.#bytesById = readRanks(data.ranks);
-    const withAdded = [...this.#bytesById];
-    for (const token of data.added_tokens) withAdded[token.id] = Buffer.from(token.text, "utf8");
-    this.bytes = new ByteTable(withAdded);
-    this.vocabSize = withAdded.length;
     this.added = data.added_tokens;
     this.addedTokens = new AddedTokens(data.added_tokens);
     this.guard = new ValueGuard(data.added_tokens);
+  }
+
+  /** Bytes per id; made when first asked for, because encoding does not need it. */
+  get bytes(): ByteTable {
+    this.#bytes ??= new ByteTable(this.#data);
+    return this.#bytes;
+  }
+
+  /** One more than the highest id. */
+  get vocabSize(): number {
+    return this.bytes.size;
   }
 
   /** Ids of plain text: nothing in it becomes an added token. Text is normalized first where the vocabulary says so. */
@@ -102,7 +105,7 @@ export class Tokenizer {
 
   /** The id that stands for one byte. */
   idOfByte(byte: number): number {
-    this.#byteIds ??= byteIds(this.#bytesById);
+    this.#byteIds ??= byteIds(this.bytes, this.#mergeableIds());
     return this.#byteIds[byte]!;
   }
 
@@ -167,7 +170,7 @@ export class Tokenizer {
   }
 
   #merge(text: string): Int32Array {
-    const regions = longRegions(text);
+    const regions = longRegions(text, SPLIT_PATTERNS[this.#data.split].asciiLetters);
     if (regions.length === 0) return this.#engineIds(text);
     const parts: Int32Array[] = [];
     let from = 0;
@@ -185,8 +188,13 @@ export class Tokenizer {
     return new Int32Array(ids.buffer, ids.byteOffset, ids.length);
   }
 
+  #mergeableIds(): number[] {
+    const added = new Set(this.added.map((token) => token.id));
+    return Array.from({ length: this.vocabSize }, (_, id) => id).filter((id) => !added.has(id));
+  }
+
   #longRegionIds(region: string): Int32Array {
-    this.#ranks ??= new RankTable(this.#bytesById);
+    this.#ranks ??= new RankTable(this.bytes, this.#mergeableIds());
     this.#splitter ??= new PieceSplitter(this.#engineClass, SPLIT_PATTERNS[this.#data.split]);
     const ids: number[] = [];
     const short = new Map<string, number[]>();
@@ -202,12 +210,13 @@ export class Tokenizer {
   }
 }
 
-function byteIds(bytesById: readonly (Uint8Array | undefined)[]): Int32Array {
-  const ids = new Int32Array(256);
-  bytesById.forEach((bytes, id) => {
-    if (bytes?.length === 1) ids[bytes[0]!] = id;
-  });
-  return ids;
+function byteIds(table: ByteTable, ids: readonly number[]): Int32Array {
+  const byByte = new Int32Array(256);
+  for (const id of ids) {
+    const bytes = table.bytesOf(id);
+    if (bytes.length === 1) byByte[bytes[0]!] = id;
+  }
+  return byByte;
 }
 
 /** The parts one after the other. */
