@@ -55,7 +55,6 @@ FAMILIES = {
     "llama-3.2": ("llama-3.2.jinja", LENML / "tokenizer-llama3_1/models/tokenizer.json", {"bos_token": "<|begin_of_text|>"}, "object", "empty"),
     "llama-3.3": ("llama-3.3.jinja", LENML / "tokenizer-llama3_1/models/tokenizer.json", {"bos_token": "<|begin_of_text|>"}, "object", "empty"),
     "minimax-m2": ("minimax-m2.jinja", None, {}, "object", "empty"),
-    "minimax-m3": ("minimax-m3.jinja", None, {}, "object", "empty"),
 }
 
 BASH = {"name": "bash", "description": "Run a command <in> a \"shell\" & wait", "parameters": '{"type":"object","properties":{"command":{"type":"string","description":"What to run"},"timeout":{"type":"number","default":1.0}},"required":["command"]}'}
