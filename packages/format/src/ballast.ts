@@ -8,7 +8,7 @@ import fs from "node:fs";
 import { closeQuietly, writeFully } from "./disk.js";
 import { BALLAST_FILE, type HeldDir, removeQuietly } from "./trajectory-dir.js";
 
-export const BALLAST_BYTES = 64 * 1024;
+const BALLAST_BYTES = 64 * 1024;
 
 export class Ballast {
   private fd: number | null;

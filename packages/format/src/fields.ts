@@ -37,7 +37,7 @@ function same<T extends Wire>(expected: string, ok: (value: unknown) => boolean)
 }
 
 /** Text of at most `bytesMax` UTF-8 bytes. */
-export function text(bytesMax: number): Field<string> {
+function text(bytesMax: number): Field<string> {
   return same(`text of at most ${bytesMax} bytes`, (value) => {
     if (typeof value !== "string" || value.length > bytesMax) return false;
     return value.length * 3 <= bytesMax || Buffer.byteLength(value) <= bytesMax;
@@ -55,17 +55,16 @@ export const count: Field<number> = same(
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 );
 export const tokenId: Field<number> = same("a token id", isTokenId);
-export const finite: Field<number> = same(
-  "a finite number",
-  (value) => typeof value === "number" && Number.isFinite(value),
-);
 
 function isTokenId(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0x7fffffff;
 }
 
 /** A whole number or milliseconds with a fraction, as clocks give them. */
-export const millis: Field<number> = finite;
+export const millis: Field<number> = same(
+  "a time in milliseconds",
+  (value) => typeof value === "number" && Number.isFinite(value),
+);
 
 export function oneOf<const T extends string>(values: readonly T[]): Field<T> {
   return same(`one of ${values.join(", ")}`, (value) => values.includes(value as T));

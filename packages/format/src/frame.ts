@@ -19,7 +19,7 @@ import { LIMITS } from "./limits.js";
 /** "tito" as big-endian u32. */
 export const FRAME_MAGIC = 0x7469746f;
 export const FRAME_HEADER_BYTES = 66;
-export const DIGEST_BYTES = 32;
+const DIGEST_BYTES = 32;
 
 const TYPE_AT = 7;
 const SEQ_AT = 9;
@@ -155,4 +155,4 @@ export function findFrameStart(bytes: Buffer, from: number): number {
 }
 
 /** The seven bytes that every frame starts with. */
-export const FRAME_START: Buffer = TEMPLATE.subarray(0, TYPE_AT);
+const FRAME_START: Buffer = TEMPLATE.subarray(0, TYPE_AT);

@@ -10,7 +10,7 @@ const NAME_OF_TYPE = new Map(
 );
 
 /** Types from here on may be skipped by a reader that does not know them. */
-export const FIRST_OPTIONAL_TYPE = 0x80;
+const FIRST_OPTIONAL_TYPE = 0x80;
 
 /** A record with its type's name; discriminated by `name`. */
 export type NamedRecord = { [K in RecordTypeName]: { name: K; record: RecordMap[K] } }[RecordTypeName];

@@ -67,7 +67,7 @@ const content: Field<string | ContentPart[] | null> = {
 
 const toolCall = record<ToolCall>({ id: name, name, arguments: longText });
 
-export const message: Field<Message> = record<Message>({
+const message: Field<Message> = record<Message>({
   role: oneOf(["system", "developer", "user", "assistant", "tool"]),
   content: optional(content),
   reasoning: optional(longText),

@@ -48,20 +48,16 @@ async function putFile(dir: HeldDir, name: string, bytes: Uint8Array): Promise<v
   await dir.sync();
 }
 
+/** A file's line in the manifest before its size is looked up. */
+export type ManifestEntry = Omit<ManifestFile, "bytes">;
+
 /** One line for every file of the trajectory: those of this boot as they were closed, those of earlier boots as they were found. */
 export function listManifestFiles(
   dir: TrajectoryDir,
-  earlier: TrajectoryLog | null,
+  earlier: ReadonlyMap<string, ManifestEntry>,
   own: readonly ClosedFile[],
 ): ManifestFile[] {
-  const files = new Map<string, Omit<ManifestFile, "bytes">>();
-  for (const journal of earlier?.journals ?? []) {
-    files.set(journal.file, entry(journal.file, journal, journal.sealed === null ? "open" : "sealed"));
-  }
-  for (const file of earlier?.segments.flatMap((segment) => segment.files) ?? []) {
-    const state = file.sealed !== null ? "sealed" : file.parked !== null ? "parked" : "open";
-    files.set(file.file, entry(file.file, file, state));
-  }
+  const files = new Map(earlier);
   for (const file of own) files.set(file.path, entry(file.path, file, file.state));
   const { root, segments } = dir;
   const names = [
@@ -89,11 +85,24 @@ export function listManifestFiles(
   });
 }
 
+/** What the manifest will say about the files of earlier boots, by path. */
+export function manifestEntries(log: TrajectoryLog | null): Map<string, ManifestEntry> {
+  const files = new Map<string, ManifestEntry>();
+  for (const journal of log?.journals ?? []) {
+    files.set(journal.file, entry(journal.file, journal, journal.sealed === null ? "open" : "sealed"));
+  }
+  for (const file of log?.segments.flatMap((segment) => segment.files) ?? []) {
+    const state = file.sealed !== null ? "sealed" : file.parked !== null ? "parked" : "open";
+    files.set(file.file, entry(file.file, file, state));
+  }
+  return files;
+}
+
 function entry(
   path: string,
   file: { records: number; head: { seq: number; digest: Uint8Array } },
   state: ManifestFile["state"],
-): Omit<ManifestFile, "bytes"> {
+): ManifestEntry {
   const head = { seq: Math.max(0, file.head.seq), digest: Buffer.from(file.head.digest).toString("hex") };
   return { path, records: file.records, head, state };
 }

@@ -3,7 +3,7 @@ import type { Disk } from "./disk.js";
 import type { Durability } from "./frame-file.js";
 import type { Lines } from "./lines.js";
 import type { Manifest } from "./manifest.js";
-import type { IntentRecord, RecordMap, SegmentHeader, SharedPrefix, TurnRecord } from "./records.js";
+import type { IntentRecord, SegmentHeader, SharedPrefix, TurnRecord } from "./records.js";
 import type { TrajectoryLog } from "./trajectory-log.js";
 
 /** Head of the journal as it is anchored outside: hex digest, plain numbers, one NDJSON line. docs/format.md#anchors */
@@ -73,5 +73,3 @@ export interface SealAnswer {
   /** SHA-256 of manifest.json, hex. */
   manifest_sha256: string;
 }
-
-export type JournalRecord<K extends JournalRecordName> = RecordMap[K];

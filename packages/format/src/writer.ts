@@ -33,7 +33,7 @@ import {
   type TrajectoryDir,
   takeBoot,
 } from "./trajectory-dir.js";
-import { listManifestFiles, writeManifest } from "./write-manifest.js";
+import { listManifestFiles, type ManifestEntry, manifestEntries, writeManifest } from "./write-manifest.js";
 import type {
   AnchoredHead,
   CommitInput,
@@ -82,8 +82,9 @@ function recover(dir: string): Recovered | null {
 }
 
 export class TrajectoryWriter {
-  /** What earlier boots left; null for a new trajectory. */
-  readonly recovered: Recovered | null;
+  private earlier: Recovered | null;
+  /** Files of earlier boots, as the manifest lists them. */
+  private readonly earlierFiles: ReadonlyMap<string, ManifestEntry>;
   private readonly options: TrajectoryWriterOptions;
   private readonly dir: TrajectoryDir;
   private readonly journal: Journal;
@@ -110,7 +111,8 @@ export class TrajectoryWriter {
   ) {
     this.options = options;
     this.dir = dir;
-    this.recovered = recovered;
+    this.earlier = recovered;
+    this.earlierFiles = manifestEntries(recovered?.log ?? null);
     this.now = options.now ?? Date.now;
     this.tally = new Tally(recovered?.log ?? null);
     const log = recovered?.log;
@@ -167,6 +169,16 @@ export class TrajectoryWriter {
     } finally {
       options.hmacKey?.fill(0);
     }
+  }
+
+  /** What earlier boots left; null for a new trajectory, and once it was forgotten. */
+  get recovered(): Recovered | null {
+    return this.earlier;
+  }
+
+  /** Frees what earlier boots left, once the caller has taken what it needs. */
+  forgetRecovered(): void {
+    this.earlier = null;
   }
 
   get state(): WriterState {
@@ -453,7 +465,7 @@ export class TrajectoryWriter {
       seal_reason: input.reason,
       counts: this.tally.counts(this.lineTokens.size, journal.boot),
       drift: input.drift ?? {},
-      files: listManifestFiles(this.dir, this.recovered?.log ?? null, [
+      files: listManifestFiles(this.dir, this.earlierFiles, [
         ...journal.closed,
         ...this.segments.closed,
         journal.asClosed(),

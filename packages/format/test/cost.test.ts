@@ -45,7 +45,7 @@ describe("what a trajectory costs on disk", () => {
     const sampledCount = 255;
     const addedCount = 400;
     const messages: Message[] = [];
-    let line = new Int32Array(0);
+    let line: Int32Array = new Int32Array(0);
     let lastPrompt = 0;
     for (let i = 0; i < turns; i++) {
       // the harness changed the last response in its middle: a new segment that shares everything before
@@ -104,7 +104,7 @@ describe("what a trajectory costs on disk", () => {
   it("a long line is rebuilt without holding its square: 2,000 turns of one segment", async () => {
     const out = tempDir();
     const writer = await openWriter(out, { durability: "write" });
-    let line = new Int32Array(0);
+    let line: Int32Array = new Int32Array(0);
     for (let i = 0; i < 2000; i++) {
       const prompt = concat(line, ids(i, 40));
       await writer.commitTurn(

@@ -9,6 +9,8 @@ import { writeLargeSegment } from "./support/large-segment.js";
 import { Conversation, openWriter, tempDir } from "./support/turns.js";
 
 const fixture = (name: string): string => path.resolve(import.meta.dirname, "fixtures", name);
+/** From util-linux: starts a program under another user. */
+const SETPRIV = "setpriv";
 const isRoot = process.getuid?.() === 0;
 
 interface Recorded {
@@ -24,6 +26,11 @@ function run(command: string, args: string[], options: { cwd?: string } = {}): R
   const line = stdout.trim().split("\n").at(-1) ?? "";
   expect(line, stderr).not.toBe("");
   return JSON.parse(line) as Recorded;
+}
+
+/** Starts one of the machine's own programs, which may not be there. */
+function tool(program: string, args: string[]): { status: number | null; stderr: string } {
+  return spawnSync(program, args, { encoding: "utf8" });
 }
 
 /** True when the command can be started. */
@@ -48,7 +55,7 @@ describe("a disk that is full", () => {
       return;
     }
     const out = tempDir();
-    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", out], { encoding: "utf8" });
+    const mounted = tool("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", out]);
     if (mounted.status !== 0) {
       console.log(`SKIPPED: a tmpfs can not be mounted here (${mounted.stderr.trim()})`);
       return;
@@ -60,7 +67,7 @@ describe("a disk that is full", () => {
       expect(recorded.manifest).toMatchObject({ status: "degraded", counts: { gaps: 1 } });
       expect(verifyTrajectory(path.join(out, "t1")).status).toBe("incomplete");
     } finally {
-      execFileSync("umount", [out]);
+      tool("umount", [out]);
     }
   });
 
@@ -94,7 +101,7 @@ describe("a device that fails", () => {
     }
     const out = tempDir();
     const inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=5"];
-    const probe = spawnSync("strace", [...inject, "true"], { encoding: "utf8" });
+    const probe = tool("strace", [...inject, "true"]);
     if (probe.status !== 0) {
       console.log(`SKIPPED: strace can not trace here (${probe.stderr.trim().slice(0, 200)})`);
       return;
@@ -168,7 +175,7 @@ describe("two writers of one trajectory", () => {
 
 describe("an agent under another user", () => {
   it("can not read, change, remove, stop or kill", async () => {
-    if (!isRoot || !has("setpriv")) {
+    if (!isRoot || !has(SETPRIV)) {
       console.log("SKIPPED: another user needs root and setpriv");
       return;
     }
@@ -187,7 +194,7 @@ describe("an agent under another user", () => {
     execFileSync("chmod", ["-R", "a+rX", bundle]);
     const script = (name: string): string => path.join(bundle, "format/test/fixtures", name);
 
-    const child = spawn("setpriv", [...as("61001"), process.execPath, script("record.mjs"), home, "2", "100", "hold"], {
+    const child = spawn(SETPRIV, [...as("61001"), process.execPath, script("record.mjs"), home, "2", "100", "hold"], {
       env: { PATH: process.env.PATH ?? "", CANARY: "secret" },
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -205,7 +212,7 @@ describe("an agent under another user", () => {
           fds[0]!,
           path.join(home, "t1"),
         ];
-        return JSON.parse(execFileSync("setpriv", args, { encoding: "utf8", cwd: home })) as Record<string, string>;
+        return JSON.parse(execFileSync(SETPRIV, args, { encoding: "utf8", cwd: home })) as Record<string, string>;
       };
       const before = fs.readFileSync(path.join(home, "t1/segments/000001.seg"));
       const outcome = attack("61002");

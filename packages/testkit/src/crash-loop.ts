@@ -17,7 +17,7 @@ export interface CrashLoopOptions {
 }
 
 /** Where the process was when it was killed. */
-export type KillPlace =
+type KillPlace =
   | "before the write"
   | "inside the write"
   | "between write and release"
@@ -93,8 +93,8 @@ async function killOneTrajectory(
 
 /** Null when the process was killed; its error output when it ended before. */
 function runAndKill(args: string[], random: () => number): Promise<string | null> {
-  // compiled, so that a kill costs one start of Node: `npm run build` comes first
-  const script = path.join(import.meta.dirname, "../dist/crash-child.js");
+  // it runs what was built, so that a kill costs one start of Node: `npm run build` comes first
+  const script = path.join(import.meta.dirname, "../test/fixtures/crash-child.mjs");
   const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "pipe"] });
   const delayMs = 5 + random() * 195;
   let errors = "";

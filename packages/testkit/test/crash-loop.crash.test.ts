@@ -11,6 +11,8 @@ describe("a recording process that is killed at random moments", () => {
     expect(report.violations).toEqual([]);
     expect(report.kills).toBe(kills);
     expect(report.released).toBeGreaterThan(kills);
+    // a handful of kills says nothing about where they fall
+    if (kills < 100) return;
     for (const place of [
       "before the write",
       "inside the write",

@@ -142,39 +142,41 @@ describe("the N-th system call fails", () => {
 describe("the power goes", () => {
   it("at any call: what was released is there, and what is read back is a prefix of each file", async () => {
     const seed = Number(process.env.TITO_SEED ?? Date.now() % 1_000_000);
-    console.log(`power cuts: TITO_SEED=${seed}`);
+    // every call once, then as many more as asked for, each with another choice of what the disk kept
     const whole = new FaultDisk();
     await live(tempDir(), whole);
-    for (let at = 1; at <= whole.calls.length; at++) {
+    const runs = Number(process.env.TITO_RUNS ?? whole.calls.length);
+    console.log(`power cuts: TITO_SEED=${seed} TITO_RUNS=${runs}`);
+    for (let run = 0; run < runs; run++) {
       const out = tempDir();
+      const at = 1 + (run % whole.calls.length);
       // from this call on nothing works: the process goes on as if it were dead, and nothing more is released
       const disk = new FaultDisk({ error: "EIO", at, forever: true });
       const outcome = await live(out, disk);
-      disk.cutPower(seed + at);
-      if (!outcome.created) continue;
-      const where = `seed ${seed} power cut at call ${at} (${disk.calls[at - 1]})`;
-      const log = readTrajectory(path.join(out, "t1"), { mode: "tail" });
-      const lines = rebuildLines(log);
-      const turns = turnsInCommitOrder(log);
-      const found = new Set(
-        turns.filter((item) => lines.statusOf(item) === "exact").map((item) => item.record.call_id),
-      );
-      for (const callId of outcome.released)
-        expect(found.has(callId), `${where}: ${callId} was released and is lost`).toBe(true);
-      for (const gap of log.gaps) {
-        const told = gap.reason === "recorded" || gap.reason === "torn_tail" || gap.reason === "missing";
-        expect(told || gap.detail.includes("no segment header"), `${where}: ${gap.detail}`).toBe(true);
-      }
-      for (const file of log.segments.flatMap((segment) => segment.files)) {
-        expect(
-          file.turns.map((item) => item.place.seq),
-          where,
-        ).toEqual(file.turns.map((_, index) => index + 1));
-      }
+      disk.cutPower(seed + run);
+      if (outcome.created)
+        checkPrefix(out, outcome, `seed ${seed} run ${run}, power cut at call ${at} (${disk.calls[at - 1]})`);
       fs.rmSync(out, { recursive: true });
     }
   });
 });
+
+function checkPrefix(out: string, outcome: Outcome, where: string): void {
+  const log = readTrajectory(path.join(out, "t1"), { mode: "tail" });
+  const lines = rebuildLines(log);
+  const exact = turnsInCommitOrder(log).filter((item) => lines.statusOf(item) === "exact");
+  const found = new Set(exact.map((item) => item.record.call_id));
+  for (const callId of outcome.released)
+    expect(found.has(callId), `${where}: ${callId} was released and is lost`).toBe(true);
+  for (const gap of log.gaps) {
+    const told = gap.reason === "recorded" || gap.reason === "torn_tail" || gap.reason === "missing";
+    expect(told || gap.detail.includes("no segment header"), `${where}: ${gap.detail}`).toBe(true);
+  }
+  for (const file of log.segments.flatMap((segment) => segment.files)) {
+    const seqs = file.turns.map((item) => item.place.seq);
+    expect(seqs, where).toEqual(file.turns.map((_, index) => index + 1));
+  }
+}
 
 describe("one kind of trouble", () => {
   it("EIO on a sync is never taken for durable, and the descriptor is never synced again", async () => {

@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, afterEach } from "vitest";
 
-export { Conversation, concat, ids, intent, openWriter, sha, turn } from "./records.js";
+export { Conversation, concat, ids, intent, openWriter, turn } from "./records.js";
 
 const dirs: string[] = [];
 afterEach(() => {
