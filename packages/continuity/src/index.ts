@@ -9,6 +9,7 @@ export { type DriftCost, type DriftReport, driftReport, type ReportedTurn } from
 export { type DriftInput, explainDrift } from "./explain-drift.js";
 export { type CheckpointQuery, type FoundCheckpoint, findCheckpoint } from "./find-checkpoint.js";
 export { GENERIC_RULES, HARNESS_RULES, rulesFor } from "./harness-rules.js";
+export { historyMessages } from "./history.js";
 export { commonPrefix, equalIds, portableEquals } from "./ids.js";
 export { canonicalJson, sameJson } from "./json-text.js";
 export { classifyLane, detectHarness, type LaneInput, type LaneVerdict, type Prologue, prologueOf } from "./lane.js";

@@ -3,6 +3,7 @@
  * calls of one trajectory run side by side and are put in order when they are recorded.
  */
 import { type Dialect, TitoError } from "@tito/format";
+import { conversationOf } from "./decide.js";
 import { chatWith } from "./dialect/chat.js";
 import { decodeUtf8 } from "./dialect/chat-request.js";
 import type { DialectCodec, DialectError, NeutralRequest, StreamEncoder } from "./dialect/neutral.js";
@@ -66,7 +67,12 @@ export async function serveCall(
     if (request.stream) client.keepAlive(engine.config.keepaliveMs, () => encoder.keepalive());
     if (await serveReplay(context)) return;
     context.retryOf = trajectory.retryOf(key, incoming.headers);
-    const plan = await engine.source.prepare({ request, bodyText: request.dialect === "chat" ? bodyText : null });
+    const plan = await engine.source.prepare({
+      request,
+      bodyText: request.dialect === "chat" ? bodyText : null,
+      conversation: conversationOf(trajectory, incoming.headers),
+    });
+    if (plan.evidence.fallback !== undefined) trajectory.log("info", "full_history", { ...plan.evidence.fallback });
     await attemptUntilFinal(context, plan, writerOf(context, plan, bodyText));
   } catch (error) {
     if (!TitoError.is(error) || error.code === "internal")
@@ -108,13 +114,18 @@ async function attemptOnce(
     trajectory.log("info", "orphaned", { call: orphan.callId });
     trajectory.replays.addOrphan(context.key, orphan);
   });
+  const relay = new LiveRelay(plan, writer, client, { streamed: request.stream, signal: call.signal });
   try {
     trajectory.noteCall(context.key, call.callId, context.incoming.headers);
     recordIntent(trajectory, call.callId, context.incoming);
     call.waitFor(client);
     const versionBefore = await engine.weightVersion();
-    const relay = new LiveRelay(plan, writer, client, { streamed: request.stream, signal: call.signal });
-    const outcome = await sample(engine.upstream, plan, engine.headers(trajectory), call.signal, relay);
+    const outcome = await sample(engine.upstream, plan, {
+      headers: engine.headers(trajectory),
+      signal: call.signal,
+      hooks: relay,
+      versions: { before: versionBefore, now: () => engine.weightVersion() },
+    });
     const againMs = relay.begun || call.signal.aborted ? null : delayOf(outcome, attempt);
     if (againMs !== null) trajectory.log("warn", "asked_again", { call: call.callId, attempt });
     if (outcome.kind === "refused") {
@@ -129,10 +140,11 @@ async function attemptOnce(
       if (againMs === null) await giveFailure(context, call, outcome.error);
       return againMs;
     }
-    const rest = outcome.failure === null ? relay.close(outcome.sampled, outcome.raw) : "";
+    const rest = outcome.failure === null ? await relay.close(outcome.sampled, outcome.raw) : "";
     const unrecorded = await recordOutcome(context, plan, call.callId, {
       outcome,
       events: relay.events,
+      malformed: relay.malformed,
       versionBefore,
     });
     const failure = outcome.failure ?? unrecorded;
@@ -140,6 +152,7 @@ async function attemptOnce(
     else if (againMs === null) await giveFailure(context, call, failure);
     return failure === null ? null : againMs;
   } finally {
+    relay.release();
     trajectory.endCall(call);
   }
 }

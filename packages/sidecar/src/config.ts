@@ -22,6 +22,12 @@ const schema = z.strictObject({
   /** `engine`, or the directory of a renderer bundle. */
   renderer: z._default(z.string(), "engine"),
   promptMode: z._default(z.enum(["full_history", "incremental"]), "full_history"),
+  /** The junction's certificate; null: certificate.json inside the bundle. */
+  certificate: z._default(z.nullable(z.string()), null),
+  /** Fraction of the calls in incremental mode that are rendered in full as well. */
+  shadowRender: z._default(z.number().check(z.minimum(0), z.maximum(1)), 0.05),
+  /** Start although the engine renders a probe chat otherwise than the bundle. */
+  allowRenderMismatch: z._default(z.boolean(), false),
   /** `neutral`, `engine`, or values for the fields that the harness omits, over neutral. */
   sampling: z._default(z.union([z.enum(["neutral", "engine"]), z.record(z.string(), z.number())]), "neutral"),
   logprobsMode: z._default(z.nullable(z.enum(["raw", "processed"])), null),
@@ -88,11 +94,6 @@ export function readConfig(options: SidecarOptions): SidecarConfig {
       "usage",
       "--tito-prompt-mode incremental needs --renderer BUNDLE_DIR: the engine renders whole histories only",
     );
-  }
-  if (config.renderer !== "engine") {
-    throw new TitoError("usage", `--renderer ${config.renderer}: only the engine renders in this version`, {
-      hint: "leave --renderer away",
-    });
   }
   if (config.gateway && config.secrets.apiKey === null) {
     throw new TitoError("usage", "--gateway needs --api-key-file: its key creates trajectories");

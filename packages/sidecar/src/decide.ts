@@ -13,6 +13,7 @@ import {
 import type { ToolDefinition, TurnRecord } from "@tito/format";
 import type { IncomingCall } from "./call.js";
 import type { NeutralRequest } from "./dialect/neutral.js";
+import type { Conversation, PromptEvidence } from "./prompt/source.js";
 import type { TurnLog } from "./turn-log.js";
 
 /** The lane of a request, by its harness's rules and by what earlier turns tell. */
@@ -32,6 +33,15 @@ export function laneOf(
     ...laneFacts(log.continuity),
   };
   return { verdict: classifyLane(input, rules), harness: rules?.harness ?? null };
+}
+
+/** What incremental mode may build on, as it is when a request arrives. */
+export function conversationOf(
+  log: Pick<TurnLog, "harness" | "continuity" | "endings">,
+  headers: IncomingCall["headers"],
+): Conversation {
+  const rules = detectHarness(log.harness, (name) => headers.get(name)?.[0]);
+  return { state: log.continuity, harness: rules?.harness ?? null, endings: log.endings };
 }
 
 /** What of a turn is known before its place is. */
@@ -66,6 +76,8 @@ export function engineTurn(unplaced: UnplacedTurn, context: TurnContext): Engine
   };
 }
 
+const FULL_HISTORY: PromptEvidence = { checkpoint: null, evidence: {} };
+
 /**
  * Decides and completes the record. Called in commit order, inside the trajectory's critical section; the state is not changed yet.
  * The record repeats nothing that its segment's line, or the history it is told against, already holds.
@@ -75,8 +87,9 @@ export function place(
   turn: EngineTurn,
   unplaced: UnplacedTurn,
   tools: ToolDefinition[],
+  prompt: PromptEvidence = FULL_HISTORY,
 ): { decision: Decision; record: TurnRecord } {
-  const decision = decide(log.continuity, turn);
+  const decision = decide(log.continuity, turn, prompt.checkpoint === null ? {} : { checkpoint: prompt.checkpoint });
   const sameTools = decision.kind === "append" && log.toolsOfSegment.get(decision.segment) === turn.tools_sha256;
   const record: TurnRecord = {
     ...unplaced,
@@ -85,7 +98,11 @@ export function place(
     tools: sameTools ? null : tools,
     prompt_keep: decision.prompt_keep,
     prompt_suffix: turn.prompt_ids.slice(decision.prompt_keep),
-    decision: { kind: decision.kind, reason: decision.reason, evidence: decision.evidence },
+    decision: {
+      kind: decision.kind,
+      reason: decision.reason,
+      evidence: { ...decision.evidence, ...prompt.evidence },
+    },
   };
   return { decision, record };
 }

@@ -1,10 +1,18 @@
-/** The engine as a call sees it: where to send, what it can do, and what is known of its weights. */
+/** The engine as a call sees it: where to send, what it can do, who renders for it, and what is known of its weights. */
 
+import { TitoError } from "@tito/format";
 import { anchorHeader } from "./anchor.js";
 import type { SidecarConfig } from "./config.js";
+import { asCount, asObject } from "./json/narrow.js";
+import type { Log } from "./log.js";
 import { type EngineProfile, probeEngine, readWeightVersion } from "./probe.js";
+import { chatForm, idsForm } from "./probe-form.js";
 import { engineSource } from "./prompt/engine-source.js";
+import { type OpenedRenderer, openRenderer } from "./prompt/open-renderer.js";
+import { refuseMismatch, renderDifference } from "./prompt/render-check.js";
+import { rendererSource } from "./prompt/renderer-source.js";
 import type { PromptSource } from "./prompt/source.js";
+import { lowest } from "./sample/sampling.js";
 import { openUpstream, type Upstream } from "./sample/upstream.js";
 import type { Trajectory } from "./trajectory.js";
 
@@ -17,23 +25,59 @@ export interface Engine {
   weightVersion(): Promise<string | null>;
   /** Headers of our own on an upstream request: the last chain head, so that the engine's access log holds an anchor. */
   headers(trajectory: Trajectory): Record<string, string>;
+  close(): void;
 }
 
-/** @throws TitoError when the engine can not be used; see `probeEngine`. */
-export async function openEngine(config: SidecarConfig): Promise<Engine> {
+/** @throws TitoError when the engine or the renderer bundle can not be used; see `probeEngine`, `openRenderer` and `renderDifference`. */
+export async function openEngine(config: SidecarConfig, log: Log): Promise<Engine> {
   const upstream = openUpstream(config.upstream, config.secrets.upstreamKey);
+  const opened = config.renderer === "engine" ? null : await openRenderer(config);
+  const close = (): void => {
+    upstream.close();
+    void opened?.renderer.close();
+  };
   try {
-    const profile = await probeEngine(upstream, config);
+    const form = opened === null ? chatForm(config.model) : idsForm(config.model, opened.renderer);
+    const profile = await probeEngine(upstream, config, form);
     return {
       config,
       upstream,
       profile,
-      source: engineSource(config, profile, upstream),
+      source:
+        opened === null
+          ? engineSource(config, profile, upstream)
+          : await checkedSource({ config, upstream, profile, log }, opened),
       weightVersion: async () => (profile.hasWeightInfo ? readWeightVersion(upstream).catch(() => null) : null),
       headers: (trajectory) => ({ "x-tito-head": anchorHeader(trajectory.writer.head()) }),
+      close,
     };
   } catch (error) {
-    upstream.close();
+    close();
     throw error;
   }
+}
+
+/** The renderer source, once the engine agrees with the bundle. */
+async function checkedSource(
+  parts: { config: SidecarConfig; upstream: Upstream; profile: EngineProfile; log: Log },
+  { renderer, incremental }: OpenedRenderer,
+): Promise<PromptSource> {
+  const { config, upstream, profile, log } = parts;
+  const difference = await renderDifference(upstream, config.model, renderer);
+  if (difference !== null) {
+    if (!config.allowRenderMismatch) refuseMismatch(difference);
+    log("warn", "render_mismatch", { detail: difference });
+  }
+  const told = asCount(asObject(JSON.parse(profile.modelEntry))?.max_model_len);
+  const contextTokensMax = lowest(config.maxContextTokens, told);
+  if (contextTokensMax === null) {
+    throw new TitoError(
+      "usage",
+      "the engine does not tell how long its context is, and --max-context-tokens is missing",
+      {
+        hint: "give --max-context-tokens",
+      },
+    );
+  }
+  return rendererSource(config, { streamsIds: profile.streamsIds, contextTokensMax }, renderer, incremental);
 }

@@ -31,6 +31,21 @@ export const SIDECAR_FLAGS: readonly FlagSpec[] = [
   { name: "renderer", value: "engine|BUNDLE_DIR", description: "who renders prompts (default engine)" },
   { name: "tito-prompt-mode", value: "MODE", description: "full_history (default) or incremental" },
   {
+    name: "certificate",
+    value: "FILE",
+    description: "what tito certify found out; incremental mode needs it (default: certificate.json in BUNDLE_DIR)",
+  },
+  {
+    name: "shadow-render",
+    value: "FRACTION",
+    description: "of the calls in incremental mode, rendered in full as well and compared (default 0.05)",
+  },
+  {
+    name: "allow-render-mismatch",
+    value: null,
+    description: "start although the engine renders otherwise than BUNDLE_DIR",
+  },
+  {
     name: "sampling",
     value: "neutral|engine|K=V",
     description: "fields that the harness omits (default neutral)",
@@ -176,6 +191,9 @@ export function optionsFromFlags(flags: FlagValues, secrets: Secrets): SidecarOp
     ["engine", engineKind(one(flags, "engine"))],
     ["renderer", one(flags, "renderer")],
     ["promptMode", one(flags, "tito-prompt-mode")],
+    ["certificate", one(flags, "certificate")],
+    ["shadowRender", fractionOf(flags, "shadow-render")],
+    ["allowRenderMismatch", flags.has("allow-render-mismatch") ? true : null],
     ["sampling", samplingPolicy(flags.get("sampling"))],
     ["logprobsMode", one(flags, "logprobs-mode")],
     ["weightVersion", one(flags, "weight-version")],
@@ -253,6 +271,14 @@ function numberOf(flags: FlagValues, name: string): number | null {
   if (text === null) return null;
   if (!/^\d{1,10}$/.test(text)) throw new TitoError("usage", `--${name} ${text}: not a whole number`);
   return Number(text);
+}
+
+function fractionOf(flags: FlagValues, name: string): number | null {
+  const text = one(flags, name);
+  if (text === null) return null;
+  const value = Number(text);
+  if (text.trim() !== "" && value >= 0 && value <= 1) return value;
+  throw new TitoError("usage", `--${name} ${text}: not a number from 0 to 1`);
 }
 
 function seconds(flags: FlagValues, name: string): number | null {

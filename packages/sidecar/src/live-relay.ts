@@ -45,7 +45,7 @@ export class LiveRelay implements SampleHooks {
   }
 
   async onChunk(raw: string, chunk: EngineChunk): Promise<void> {
-    const events = this.reader.read(chunk);
+    const events = await this.reader.read(chunk);
     this.events.push(...events);
     this.reasoningKey ??= chunk.reasoningKey;
     if (!this.mode.streamed) return;
@@ -57,12 +57,22 @@ export class LiveRelay implements SampleHooks {
   }
 
   /** Everything that waits for the record: the rest of the stream, or the whole body. `raw` is the engine's body, if it was one. */
-  close(sampled: Sampled, raw: string | null): string {
-    const end = this.reader.end(sampled);
+  async close(sampled: Sampled, raw: string | null): Promise<string> {
+    const end = await this.reader.end(sampled);
     this.events.push(...end);
     if (!this.mode.streamed) return this.writer.body(raw ?? "", this.events);
     const rest = this.waiting.splice(0).flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
     return this.held + [...rest, ...this.writer.end(end)].map((frame) => frame.text).join("");
+  }
+
+  /** The output did not parse, as far as the reader knows. */
+  get malformed(): boolean | null {
+    return this.reader.malformed();
+  }
+
+  /** Nothing more comes. */
+  release(): void {
+    this.reader.close();
   }
 
   private async flush(): Promise<void> {

@@ -8,12 +8,12 @@ import { type LogprobMode, TitoError } from "@tito/format";
 import type { SidecarConfig } from "./config.js";
 import { asArray, asObject, asString } from "./json/narrow.js";
 import { parseEngineJson } from "./json/slices.js";
+import { chatForm, GREEDY, PROBE_CHATS, PROBE_HEADERS, PROBE_TOOL, type ProbeForm } from "./probe-form.js";
 import { type EngineChunk, readEngineChunk } from "./sample/engine-chunk.js";
 import { readFailure } from "./sample/engine-failure.js";
 import { Collector, type Sampled } from "./sample/sampled.js";
 import { SseParser } from "./sample/sse.js";
 import type { Upstream } from "./sample/upstream.js";
-import { VLLM_CHAT_PATH, vllmChatBody } from "./sample/vllm.js";
 
 export interface EngineProfile {
   kind: "vllm";
@@ -27,64 +27,16 @@ export interface EngineProfile {
   contract: string;
 }
 
-const TOOL = {
-  type: "function",
-  function: {
-    name: "probe",
-    description: "Answers a probe.",
-    parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
-  },
-};
-/** Four fixed chats that touch what templates treat differently: plain, system, tools with call and result, several turns with reasoning. */
-const CHATS: readonly Record<string, unknown>[] = [
-  { messages: [{ role: "user", content: "tito probe 1" }] },
-  {
-    messages: [
-      { role: "system", content: "tito probe" },
-      { role: "user", content: " two\n" },
-    ],
-  },
-  {
-    messages: [
-      { role: "user", content: "tito probe 3" },
-      {
-        role: "assistant",
-        content: null,
-        tool_calls: [{ id: "call_probe", type: "function", function: { name: "probe", arguments: '{"text": "é"}' } }],
-      },
-      { role: "tool", tool_call_id: "call_probe", content: "done" },
-    ],
-    tools: [TOOL],
-  },
-  {
-    messages: [
-      { role: "user", content: "tito probe 4" },
-      { role: "assistant", content: "one", reasoning_content: "why" },
-      { role: "user", content: "and now?" },
-    ],
-  },
-];
-const GREEDY = {
-  temperature: 1,
-  top_p: 1,
-  top_k: -1,
-  min_p: 0,
-  repetition_penalty: 1,
-  presence_penalty: 0,
-  frequency_penalty: 0,
-  seed: 1,
-};
-/** Marks the sidecar's own start-up calls in an engine's log. */
-const PROBE_HEADERS = { "x-tito-probe": "1" };
-
 /** @throws TitoError `upstream_unavailable`, `upstream_rejected` or `engine_without_ids`. */
-export async function probeEngine(upstream: Upstream, config: SidecarConfig): Promise<EngineProfile> {
+export async function probeEngine(
+  upstream: Upstream,
+  config: SidecarConfig,
+  form: ProbeForm = chatForm(config.model),
+): Promise<EngineProfile> {
   const modelEntry = await findModel(upstream, config.model);
   const version = await infoField(upstream, "/version", "version");
   const hasWeightInfo = (await readWeightVersion(upstream)) !== null;
-  const replies = await Promise.all(
-    CHATS.map((chat) => ask(upstream, config.model, { ...chat, ...GREEDY, max_tokens: 1, top_logprobs: 1 })),
-  );
+  const replies = await Promise.all(PROBE_CHATS.map((chat) => ask(upstream, form, chat, GREEDY)));
   for (const reply of replies) checkIds(reply.sampled);
   const hash = createHash("sha256").update(JSON.stringify(["vllm", version, config.model]));
   for (const reply of replies) hash.update(JSON.stringify([...(reply.sampled.promptIds ?? [])]));
@@ -96,10 +48,10 @@ export async function probeEngine(upstream: Upstream, config: SidecarConfig): Pr
       config.logprobsMode ??
       (await findLogprobMode(
         upstream,
-        config.model,
+        form,
         replies.map((reply) => reply.top),
       )),
-    streamsIds: await streamsIds(upstream, config.model),
+    streamsIds: await streamsIds(upstream, form),
     hasWeightInfo,
     contract: hash.digest("hex"),
   };
@@ -153,14 +105,14 @@ interface Probed {
   top: number | null;
 }
 
-async function ask(upstream: Upstream, model: string, fields: Record<string, unknown>): Promise<Probed> {
-  const body = vllmChatBody(JSON.stringify(fields), {
-    model,
-    stream: false,
-    sampling: new Map(),
-    maxOutputTokens: null,
-  });
-  const response = await upstream.send({ method: "POST", path: VLLM_CHAT_PATH, body, headers: PROBE_HEADERS });
+async function ask(
+  upstream: Upstream,
+  form: ProbeForm,
+  chat: Record<string, unknown>,
+  sampling: Record<string, number>,
+): Promise<Probed> {
+  const body = await form.body(chat, { sampling, maxTokens: 1, stream: false });
+  const response = await upstream.send({ method: "POST", path: form.path, body, headers: PROBE_HEADERS });
   if (response.status !== 200) {
     const { error, status } = await readFailure(response);
     throw new TitoError(
@@ -176,8 +128,10 @@ async function ask(upstream: Upstream, model: string, fields: Record<string, unk
 
 function topLogprob(json: unknown): number | null {
   const choice = asObject(asArray(asObject(json)?.choices)?.[0]);
-  const first = asObject(asArray(asObject(choice?.logprobs)?.content)?.[0]);
-  const values = (asArray(first?.top_logprobs) ?? []).map((one) => asObject(one)?.logprob);
+  const logprobs = asObject(choice?.logprobs);
+  const first = asObject(asArray(logprobs?.content)?.[0]);
+  const chat = (asArray(first?.top_logprobs) ?? []).map((one) => asObject(one)?.logprob);
+  const values = [...chat, ...Object.values(asObject(asArray(logprobs?.top_logprobs)?.[0]) ?? {})];
   const numbers = values.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
   return numbers.length === 0 ? null : Math.max(...numbers);
 }
@@ -189,7 +143,7 @@ function checkIds(sampled: Sampled): void {
     ...(sampled.logprobs === null ? ["log probabilities"] : []),
   ];
   if (missing.length > 0) {
-    throw new TitoError("engine_without_ids", `the engine's chat replies carry no ${missing.join(", no ")}`, {
+    throw new TitoError("engine_without_ids", `the engine's replies carry no ${missing.join(", no ")}`, {
       hint: "it needs vLLM 0.10.2 or later, or another engine that honours return_token_ids and logprobs",
     });
   }
@@ -201,38 +155,25 @@ function checkIds(sampled: Sampled): void {
 /** Processed log probabilities change with the temperature, raw ones do not. Needs a prompt whose likeliest token is not certain. */
 async function findLogprobMode(
   upstream: Upstream,
-  model: string,
+  form: ProbeForm,
   atOne: readonly (number | null)[],
 ): Promise<LogprobMode> {
   const index = atOne.findIndex((value) => value !== null && value < -0.05);
   const first = atOne[index];
   if (first === undefined || first === null) return "unknown";
-  const half = await ask(upstream, model, {
-    ...CHATS[index],
-    ...GREEDY,
-    temperature: 0.5,
-    max_tokens: 1,
-    top_logprobs: 1,
-  });
+  const half = await ask(upstream, form, PROBE_CHATS[index]!, { ...GREEDY, temperature: 0.5 });
   if (half.top === null) return "unknown";
   return Math.abs(half.top - first) < 1e-3 ? "raw" : "processed";
 }
 
 /** One streamed reply with tools offered: some versions lose ids there. */
-async function streamsIds(upstream: Upstream, model: string): Promise<boolean> {
-  const fields = {
+async function streamsIds(upstream: Upstream, form: ProbeForm): Promise<boolean> {
+  const chat = {
     messages: [{ role: "user", content: 'Call the tool probe with the text "x".' }],
-    tools: [TOOL],
-    ...GREEDY,
-    max_tokens: 24,
+    tools: [PROBE_TOOL],
   };
-  const body = vllmChatBody(JSON.stringify(fields), {
-    model,
-    stream: true,
-    sampling: new Map(),
-    maxOutputTokens: null,
-  });
-  const response = await upstream.send({ method: "POST", path: VLLM_CHAT_PATH, body, headers: PROBE_HEADERS });
+  const body = await form.body(chat, { sampling: GREEDY, maxTokens: 24, stream: true });
+  const response = await upstream.send({ method: "POST", path: form.path, body, headers: PROBE_HEADERS });
   if (response.status !== 200) {
     await response.text();
     return false;

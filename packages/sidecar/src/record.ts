@@ -8,13 +8,13 @@ import type { CallContext, IncomingCall } from "./call.js";
 import { engineTurn, laneOf, place, type UnplacedTurn } from "./decide.js";
 import type { DialectError, ReplyEvent } from "./dialect/neutral.js";
 import { assembleMessage } from "./message.js";
-import type { PromptPlan } from "./prompt/source.js";
+import type { PromptEvidence, PromptPlan } from "./prompt/source.js";
 import type { Delivery } from "./release.js";
 import type { Outcome } from "./sample/sample.js";
 import type { Sampled } from "./sample/sampled.js";
 import type { Trajectory } from "./trajectory.js";
 import { type TurnFacts, toldVersions, unplacedTurn, type WholeSampled } from "./turn.js";
-import type { TurnLog } from "./turn-log.js";
+import { endingOf, type TurnLog } from "./turn-log.js";
 
 /** Request headers that are worth keeping and can hold no secret. Everything else is dropped unseen. */
 const HEADERS_KEPT = new Set([
@@ -46,6 +46,8 @@ export interface OutcomeRecord {
   outcome: Answered;
   /** All events of the reply, as far as it went. */
   events: readonly ReplyEvent[];
+  /** The output did not parse; null: only the message can tell. */
+  malformed: boolean | null;
   /** The engine's weight version before the call, when it tells. */
   versionBefore: string | null;
 }
@@ -129,7 +131,7 @@ async function recordTurn(context: CallContext, plan: PromptPlan, callId: string
   const facts = turnFacts(context, plan, callId, { ...input, weightVersions, verdict });
   const unplaced = unplacedTurn(facts, sampled);
   const turn = engineTurn(unplaced, { promptIds: sampled.promptIds, request, retryOf, harness, arrivedAfter });
-  const { durable } = await putOnRecord(trajectory, turn, unplaced, request.tools);
+  const { durable } = await putOnRecord(trajectory, turn, unplaced, request.tools, plan);
   await durable;
 }
 
@@ -142,9 +144,10 @@ export function putOnRecord(
   turn: EngineTurn,
   unplaced: UnplacedTurn,
   tools: ToolDefinition[],
+  prompt?: PromptEvidence,
 ): Promise<{ durable: Promise<unknown> }> {
   return log.inOrder(async () => {
-    const { decision, record } = place(log, turn, unplaced, tools);
+    const { decision, record } = place(log, turn, unplaced, tools, prompt);
     const open =
       decision.kind === "append"
         ? null
@@ -161,7 +164,7 @@ export function putOnRecord(
     if (refused === null) {
       log.lastCommit += 1;
       commit(log.continuity, turn, decision, log.lastCommit);
-      log.noteTurn(decision, turn);
+      log.noteTurn(decision, turn, endingOf(unplaced));
     }
     return { durable };
   });
@@ -190,6 +193,7 @@ function turnFacts(
     renderer_contract: plan.rendererContract,
     junction: plan.junction,
     message: assembleMessage(input.events),
+    malformed: input.malformed,
     special_text_escaped: plan.specialTextEscaped,
     times: {
       received_ms: incoming.receivedMs,

@@ -8,6 +8,7 @@ import { type Context, Hono } from "hono";
 import { readBody } from "./body.js";
 import { serveCall } from "./call.js";
 import type { SidecarConfig } from "./config.js";
+import { conversationOf } from "./decide.js";
 import { countTokensReply, messagesCodec } from "./dialect/messages.js";
 import { codecOf, dialectOfPath } from "./dialects.js";
 import { endpointOf } from "./endpoint.js";
@@ -132,12 +133,13 @@ async function serve(
       return sendJson(outgoing, 200, await parts.seal(trajectory));
     }
     case "count_tokens": {
-      await parts.table.enter(route.trajectoryId, key);
+      const trajectory = await parts.table.enter(route.trajectoryId, key);
       const request = messagesCodec.parse(await readBody(incoming));
+      const conversation = conversationOf(trajectory, headers);
       return sendText(
         outgoing,
         200,
-        countTokensReply(await parts.engine.source.countTokens({ request, bodyText: null })),
+        countTokensReply(await parts.engine.source.countTokens({ request, bodyText: null, conversation })),
       );
     }
     case "call": {

@@ -50,7 +50,7 @@ export async function startSidecar(options: SidecarOptions, hooks: SidecarHooks 
   const log = hooks.log ?? createLog((line) => void process.stderr.write(line));
   const config = identify(readConfig(options));
   if (config.endpointFile !== null) checkEndpointFile(config.endpointFile);
-  const engine = await openEngine(config);
+  const engine = await openEngine(config, log);
   const anchors = new AnchorSink(config.anchorFd, (detail) => log("warn", "anchor_not_written", { detail }));
   const onAnchor = (line: string): void => anchors.put(line);
   const table = new TrajectoryTable({
@@ -154,7 +154,7 @@ class Running implements Sidecar {
     this.server.close();
     this.server.closeAllConnections();
     for (const trajectory of await this.table.all()) await trajectory.seal("start_failed", 0).catch(() => undefined);
-    this.engine.upstream.close();
+    this.engine.close();
   }
 
   private async closeAll(reason: string): Promise<SealReport[]> {
@@ -167,7 +167,7 @@ class Running implements Sidecar {
       this.server.closeIdleConnections();
       setTimeout(() => this.server.closeAllConnections(), 200).unref();
     });
-    this.engine.upstream.close();
+    this.engine.close();
     return reports;
   }
 

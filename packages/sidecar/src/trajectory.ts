@@ -18,7 +18,7 @@ import { keyDigest } from "./gate.js";
 import { LiveCall } from "./live-call.js";
 import type { Log } from "./log.js";
 import { type Orphan, ReplayTable } from "./replay.js";
-import { TurnLog } from "./turn-log.js";
+import { endingOf, TurnLog } from "./turn-log.js";
 
 /** How many calls are remembered that a later request may turn out to repeat. */
 const EARLIER_CALLS_MAX = 64;
@@ -83,7 +83,18 @@ export class Trajectory extends TurnLog {
       ...(options.hmacKey === null ? {} : { hmacKey: Uint8Array.from(options.hmacKey) }),
     });
     const continuity = recoverContinuity(writer, log);
-    return new Trajectory(trajectoryId, config, options.apiKey, keyDigest(options.apiKey), writer, continuity, log);
+    const trajectory = new Trajectory(
+      trajectoryId,
+      config,
+      options.apiKey,
+      keyDigest(options.apiKey),
+      writer,
+      continuity,
+      log,
+    );
+    for (const { record } of writer.recovered === null ? [] : turnsInCommitOrder(writer.recovered.log))
+      trajectory.endings.set(record.call_id, endingOf(record));
+    return trajectory;
   }
 
   get degraded(): string | null {

@@ -3,13 +3,27 @@
  * counts. Live calls and an imported log are put on record through the same one.
  */
 import type { Decision, EngineState, EngineTurn } from "@tito/continuity";
-import type { TrajectoryWriter } from "@tito/format";
+import type { TrajectoryWriter, TurnRecord } from "@tito/format";
+
+/** How the sampling of a turn ended, and whether its output parsed: what a junction behind it has to know. */
+export interface TurnEnding {
+  end: "stop" | "length" | "stop_string";
+  malformed: boolean;
+}
+
+export function endingOf(record: Pick<TurnRecord, "finish_reason" | "stop_reason" | "malformed">): TurnEnding {
+  const { finish_reason, stop_reason, malformed } = record;
+  const end = finish_reason === "length" ? "length" : typeof stop_reason === "string" ? "stop_string" : "stop";
+  return { end, malformed };
+}
 
 export class TurnLog {
   /** Digest of the tools that each segment's last turn offered. */
   readonly toolsOfSegment = new Map<number, string>();
   /** Drift cause or opening reason → how often; goes into the manifest. */
   readonly drift = new Map<string, number>();
+  /** Call id → how that turn ended. */
+  readonly endings = new Map<string, TurnEnding>();
   lastCommit: number;
   /** Turns recorded, earlier boots included. */
   turns: number;
@@ -34,7 +48,8 @@ export class TurnLog {
     return result;
   }
 
-  noteTurn(decision: Decision, turn: EngineTurn): void {
+  noteTurn(decision: Decision, turn: EngineTurn, ending: TurnEnding): void {
+    this.endings.set(turn.call_id, ending);
     this.turns += 1;
     this.toolsOfSegment.set(decision.segment, turn.tools_sha256);
     if (decision.kind === "append") return;

@@ -24,12 +24,17 @@ export type TurnFacts = Pick<
   | "junction"
   | "special_text_escaped"
   | "times"
-> & { tools: readonly ToolDefinition[]; message: Message };
+> & {
+  tools: readonly ToolDefinition[];
+  message: Message;
+  /** What the parser said; null or absent: the message tells. */
+  malformed?: boolean | null;
+};
 
 export type WholeSampled = Sampled & { promptIds: Int32Array };
 
 export function unplacedTurn(facts: TurnFacts, sampled: WholeSampled): UnplacedTurn {
-  const { tools, ...known } = facts;
+  const { tools, malformed, ...known } = facts;
   return {
     ...known,
     tools_sha256: toolsDigest(tools),
@@ -45,7 +50,7 @@ export function unplacedTurn(facts: TurnFacts, sampled: WholeSampled): UnplacedT
       completion_tokens: sampled.usage.completion,
       cached_tokens: sampled.usage.cached,
     },
-    malformed: isMalformed(facts.message),
+    malformed: malformed ?? isMalformed(facts.message),
     upstream_request_id: sampled.upstreamId,
   };
 }

@@ -34,7 +34,7 @@ export const SPELLINGS = {
 } as const satisfies Record<string, readonly string[]>;
 
 /** Fields with one spelling. */
-export const PLAIN_FIELDS = [
+const PLAIN_FIELDS = [
   "attempt",
   "choices",
   "created",

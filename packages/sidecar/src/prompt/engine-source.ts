@@ -1,6 +1,5 @@
 /** The engine source of prompt ids: the harness's messages go on unchanged, the engine renders them and says which ids it used. */
 import { createHash } from "node:crypto";
-import { TitoError } from "@tito/format";
 import type { SidecarConfig } from "../config.js";
 import type { NeutralFinish, NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
 import { findSlice, sliceObject, sliceText } from "../json/slices.js";
@@ -11,6 +10,7 @@ import { countPromptTokens } from "../sample/token-count.js";
 import type { Upstream } from "../sample/upstream.js";
 import { VLLM_CHAT_PATH, vllmChatBody } from "../sample/vllm.js";
 import { chatBody } from "./chat-body.js";
+import { roomLeft } from "./room.js";
 import type { PromptPlan, PromptSource, ReplyReader } from "./source.js";
 
 /** Request fields that the template sees beside messages and tools; they are part of the encoding contract. */
@@ -47,6 +47,8 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
         promptIds: null,
         promptMode: "full_history",
         junction: null,
+        checkpoint: null,
+        evidence: {},
         specialTextEscaped: false,
         rendererContract: contractOf(facts.contract, body),
         path: VLLM_CHAT_PATH,
@@ -54,19 +56,11 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
         stream,
         passthrough: request.dialect === "chat" && stream === request.stream,
         sampling: sampling.effective,
+        resume: () => null,
         reader: () => chatReader(request),
       };
     },
   };
-}
-
-/** Tokens that an answer may have. The wording is the one that harnesses look for. @throws TitoError `context_overflow`. */
-function roomLeft(contextTokensMax: number, promptTokens: number): number {
-  if (promptTokens < contextTokensMax) return contextTokensMax - promptTokens;
-  throw new TitoError(
-    "context_overflow",
-    `This model's maximum context length is ${contextTokensMax} tokens. However, your messages resulted in ${promptTokens} tokens.`,
-  );
 }
 
 /** `engine:<sha256>`; template arguments of the request are folded in, because they change the rendering. */
@@ -80,8 +74,14 @@ function contractOf(base: string, body: string): string {
   return `engine:${createHash("sha256").update(base).update(JSON.stringify(own)).digest("hex")}`;
 }
 
+/** The engine has parsed already: nothing is waited for. */
+interface ChatReader extends ReplyReader {
+  read(chunk: EngineChunk): ReplyEvent[];
+  end(sampled: Sampled): ReplyEvent[];
+}
+
 /** Reads chat chunks, or one whole chat body, into events. */
-export function chatReader(request: Pick<NeutralRequest, "stop">): ReplyReader {
+export function chatReader(request: Pick<NeutralRequest, "stop">): ChatReader {
   let started = false;
   const seen = new Set<number>();
   const read = (chunk: EngineChunk): ReplyEvent[] => {
@@ -112,7 +112,7 @@ export function chatReader(request: Pick<NeutralRequest, "stop">): ReplyReader {
     const stopSequence = typeof stop === "string" && request.stop.includes(stop) ? stop : null;
     return [{ type: "finish", reason: finishOf(sampled.finish, seen.size > 0), usage, stopSequence }];
   };
-  return { read, end };
+  return { read, end, malformed: () => null, close: () => undefined };
 }
 
 /** `tool_calls` whenever there are calls and the answer is whole, also where the engine says stop. */

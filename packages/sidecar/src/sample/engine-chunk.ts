@@ -8,7 +8,7 @@ import { asArray, asCount, asObject, asString } from "../json/narrow.js";
 /** A log probability as the engine printed it, or what stood in its place. */
 export type LogprobEntry = { value: number } | { was: string };
 
-export interface ToolDelta {
+interface ToolDelta {
   index: number;
   id: string | null;
   name: string | null;
@@ -104,9 +104,12 @@ function readIds(value: unknown): { ids: number[]; valid: boolean } | null {
   return { ids: valid ? (items as number[]) : [], valid };
 }
 
+/** Chat sends `content[].logprob`, completions `token_logprobs[]`. */
 function readLogprobs(value: unknown): LogprobEntry[] | null {
-  const content = asArray(asObject(value)?.content);
-  return content === null ? null : content.map((entry) => readLogprob(asObject(entry)?.logprob));
+  const logprobs = asObject(value);
+  const content = asArray(logprobs?.content);
+  if (content !== null) return content.map((entry) => readLogprob(asObject(entry)?.logprob));
+  return asArray(logprobs?.token_logprobs)?.map(readLogprob) ?? null;
 }
 
 function readLogprob(value: unknown): LogprobEntry {

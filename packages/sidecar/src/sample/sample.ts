@@ -6,6 +6,7 @@ import { TitoError } from "@tito/format";
 import type { DialectError } from "../dialect/neutral.js";
 import { parseEngineJson } from "../json/slices.js";
 import type { PromptPlan } from "../prompt/source.js";
+import { pause, retryDelay } from "./attempts.js";
 import { type EngineChunk, readEngineChunk } from "./engine-chunk.js";
 import { classify, readFailure } from "./engine-failure.js";
 import { Collector, type Defect, type Sampled } from "./sampled.js";
@@ -14,17 +15,25 @@ import type { Upstream, UpstreamResponse } from "./upstream.js";
 
 export type Outcome =
   /** The engine refused, or could not be reached: nothing was sampled. */
-  | { kind: "refused"; error: DialectError; status: number | null }
+  | Refusal
   /** The engine answered. `failure` is set when the answer is not whole. */
   | { kind: "answered"; sampled: Sampled; failure: DialectError | null; raw: string | null; times: SampleTimes };
 
-export interface SampleTimes {
+interface Refusal {
+  kind: "refused";
+  error: DialectError;
+  status: number | null;
+}
+
+interface SampleTimes {
   sentMs: number;
   firstTokenMs: number | null;
   finishedMs: number;
 }
 
 export interface SampleHooks {
+  /** A delta has gone to the harness: the engine can not be asked again unseen. */
+  readonly begun: boolean;
   /** The engine's 2xx is there. */
   onAnswer(): void;
   /** A chunk with its exact text; the next one is read when this resolves. */
@@ -34,56 +43,124 @@ export interface SampleHooks {
 /** Why a call was aborted from our side; the reason of its abort signal. */
 export type AbortReason = Extract<Defect, "client_gone" | "aborted_by_seal">;
 
-export async function sample(
-  upstream: Upstream,
-  plan: PromptPlan,
-  headers: Record<string, string>,
-  signal: AbortSignal,
-  hooks: SampleHooks,
-): Promise<Outcome> {
-  const times: SampleTimes = { sentMs: Date.now(), firstTokenMs: null, finishedMs: 0 };
-  const collector = new Collector();
-  let failure: DialectError | null = null;
-  let raw: string | null = null;
-  const take = async (text: string): Promise<boolean> => {
+/** One call at the engine, as `call.ts` asks for it. */
+export interface Ask {
+  headers: Record<string, string>;
+  signal: AbortSignal;
+  hooks: SampleHooks;
+  /** The engine's weight version before the call, and right now; null when it does not tell. */
+  versions: { before: string | null; now(): Promise<string | null> };
+}
+
+/** How often an answer that the engine aborts goes on. */
+const RESUMES_MAX = 16;
+
+export async function sample(upstream: Upstream, plan: PromptPlan, ask: Ask): Promise<Outcome> {
+  const reading = new Reading(upstream, plan, ask);
+  const refused = await reading.send(plan.body);
+  if (refused !== null) return refused;
+  for (let resumes = 0; resumes < RESUMES_MAX && reading.canResume; resumes += 1) {
+    if (!(await reading.resume())) break;
+  }
+  return reading.outcome();
+}
+
+/** What came back so far, over one request or, where the engine aborted in the middle, several. */
+class Reading {
+  private readonly times: SampleTimes = { sentMs: Date.now(), firstTokenMs: null, finishedMs: 0 };
+  private readonly collector: Collector;
+  private failure: DialectError | null = null;
+  private raw: string | null = null;
+
+  constructor(
+    private readonly upstream: Upstream,
+    private readonly plan: PromptPlan,
+    private readonly ask: Ask,
+  ) {
+    this.collector = new Collector(plan.promptIds);
+  }
+
+  /** Sends a body and reads its whole reply; a refusal is returned, everything else is collected. */
+  async send(body: string): Promise<Refusal | null> {
+    const { headers, signal, hooks } = this.ask;
+    try {
+      const response = await this.upstream.send({ method: "POST", path: this.plan.path, body, headers, signal });
+      if (response.status < 200 || response.status > 299) return { kind: "refused", ...(await readFailure(response)) };
+      hooks.onAnswer();
+      const isStream = (response.header("content-type") ?? "").toLowerCase().includes("text/event-stream");
+      if (isStream) await readStream(response, this.collector, (text) => this.take(text));
+      else {
+        this.raw = await response.text();
+        await this.take(this.raw);
+      }
+    } catch (error) {
+      if (signal.aborted) this.collector.mark(signal.reason as AbortReason);
+      else if (TitoError.is(error) && error.code === "upstream_unavailable") {
+        return {
+          kind: "refused",
+          error: { kind: "unavailable", message: error.message, retryable: true },
+          status: null,
+        };
+      } else if (TitoError.is(error)) throw error;
+      else this.collector.mark("stream_cut");
+    }
+    return null;
+  }
+
+  /** The engine gave up in the middle of an answer that the harness sees already, and the exact ids so far are known. */
+  get canResume(): boolean {
+    const { collector, ask, failure } = this;
+    return (
+      collector.finished === "abort" && collector.whole && ask.hooks.begun && failure === null && !ask.signal.aborted
+    );
+  }
+
+  /** Goes on from prompt ‖ partial ids, as one turn. False: the answer stays aborted. */
+  async resume(): Promise<boolean> {
+    const { ask, collector, plan } = this;
+    const body = plan.resume(collector.idsSoFar());
+    if (body === null) return false;
+    for (let attempt = 1; ; attempt += 1) {
+      collector.resume(ask.versions.before, await ask.versions.now());
+      const refused = await this.send(body);
+      if (refused === null) return true;
+      collector.giveUp();
+      const delay = retryDelay(refused.error, attempt);
+      if (delay === null) return false;
+      await pause(delay);
+      if (ask.signal.aborted) return false;
+    }
+  }
+
+  outcome(): Outcome {
+    this.times.finishedMs = Date.now();
+    const sampled = this.collector.result();
+    return {
+      kind: "answered",
+      sampled,
+      failure: this.failure ?? incomplete(sampled),
+      raw: this.raw,
+      times: this.times,
+    };
+  }
+
+  private async take(text: string): Promise<boolean> {
+    const { collector } = this;
     const chunk = readChunk(text);
     if (chunk === null) {
       collector.mark("unparsed_chunk");
-      failure = { kind: "unavailable", message: "the engine sent something that is not JSON", retryable: true };
+      this.failure = { kind: "unavailable", message: "the engine sent something that is not JSON", retryable: true };
       return false;
     }
-    if (chunk.sampled !== null && chunk.sampled.ids.length > 0) times.firstTokenMs ??= Date.now();
+    if (chunk.sampled !== null && chunk.sampled.ids.length > 0) this.times.firstTokenMs ??= Date.now();
     collector.add(chunk);
     if (chunk.error !== null) {
-      failure = classify(chunk.error.status, chunk.error.message, null);
+      this.failure = classify(chunk.error.status, chunk.error.message, null);
       return false;
     }
-    await hooks.onChunk(text, chunk);
+    await this.ask.hooks.onChunk(text, chunk);
     return true;
-  };
-  try {
-    const response = await upstream.send({ method: "POST", path: plan.path, body: plan.body, headers, signal });
-    if (response.status < 200 || response.status > 299) {
-      const refused = await readFailure(response);
-      return { kind: "refused", ...refused };
-    }
-    hooks.onAnswer();
-    const isStream = (response.header("content-type") ?? "").toLowerCase().includes("text/event-stream");
-    if (isStream) await readStream(response, collector, take);
-    else {
-      raw = await response.text();
-      await take(raw);
-    }
-  } catch (error) {
-    if (signal.aborted) collector.mark(signal.reason as AbortReason);
-    else if (TitoError.is(error) && error.code === "upstream_unavailable") {
-      return { kind: "refused", error: { kind: "unavailable", message: error.message, retryable: true }, status: null };
-    } else if (TitoError.is(error)) throw error;
-    else collector.mark("stream_cut");
   }
-  times.finishedMs = Date.now();
-  const sampled = collector.result();
-  return { kind: "answered", sampled, failure: failure ?? incomplete(sampled), raw, times };
 }
 
 async function readStream(

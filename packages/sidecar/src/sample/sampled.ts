@@ -56,9 +56,24 @@ export class Collector {
   private readonly versionsSeen: { version: string; at: number }[] = [];
   private first: { id: string | null; model: string | null; createdS: number | null } | null = null;
 
+  /** Where the reply that is being read begins in the sampled ids: 0, or behind what an aborted reply brought. */
+  private base = 0;
+
+  /** `sent`: the prompt ids that the engine was given, which it must report; null when it renders by itself. */
+  constructor(private readonly sent: Int32Array | null = null) {}
+
   /** Sampled ids so far. */
   get count(): number {
     return this.ids.length;
+  }
+
+  idsSoFar(): Int32Array {
+    return Int32Array.from(this.ids);
+  }
+
+  /** There are ids, and nothing is wrong with them: an aborted reply can go on behind them. */
+  get whole(): boolean {
+    return this.ids.length > 0 && this.promptIds !== null && this.defects.size === 0;
   }
 
   /** The engine's finish reason, null while there is none. */
@@ -68,12 +83,10 @@ export class Collector {
 
   add(chunk: EngineChunk): void {
     this.first ??= { id: chunk.id, model: chunk.model, createdS: chunk.createdS };
-    if (chunk.promptIds !== null) {
-      if (this.promptIds !== null && !sameIds(this.promptIds, chunk.promptIds)) this.defects.add("prompt_changed");
-      this.promptIds ??= chunk.promptIds;
-    }
+    if (chunk.promptIds !== null) this.addPrompt(chunk.promptIds);
     if (chunk.version !== null && chunk.version !== this.versionsSeen.at(-1)?.version) {
-      this.versionsSeen.push({ version: chunk.version, at: this.ids.length });
+      const known = this.versionsSeen.some((seen) => seen.at >= this.base);
+      this.versionsSeen.push({ version: chunk.version, at: known ? this.ids.length : this.base });
     }
     if (chunk.sampled !== null) {
       if (!chunk.sampled.valid) this.defects.add("ids_invalid");
@@ -85,8 +98,8 @@ export class Collector {
     }
     if (chunk.finish !== null) this.finish = chunk.finish;
     if (chunk.stopReason !== null) this.stopReason = chunk.stopReason;
-    if (chunk.usage !== null) this.usage = chunk.usage;
-    if (chunk.versions !== null) this.spans = chunk.versions;
+    if (chunk.usage !== null) this.usage = this.base === 0 ? chunk.usage : this.wholeUsage(chunk.usage);
+    if (chunk.versions !== null) this.addSpans(chunk.versions);
     if (chunk.extraChoices) this.defects.add("extra_choices");
     if (chunk.error !== null) this.defects.add("engine_error");
   }
@@ -94,6 +107,48 @@ export class Collector {
   /** Notes something that happened to the call from outside. */
   mark(defect: Defect): void {
     this.defects.add(defect);
+  }
+
+  /** The reply could not be resumed. */
+  giveUp(): void {
+    this.finish = "abort";
+  }
+
+  /** The engine aborted: the next chunks are of a reply to prompt ‖ ids so far. Versions are those that the engine tells by itself, before the call and now. */
+  resume(before: string | null, now: string | null): void {
+    if (this.spans === null && before !== null && now !== null) {
+      if (this.versionsSeen.length === 0) this.versionsSeen.push({ version: before, at: 0 });
+      if (this.base < this.ids.length) this.versionsSeen.push({ version: now, at: this.ids.length });
+    }
+    this.base = this.ids.length;
+    this.finish = null;
+    this.stopReason = null;
+    this.usage = null;
+  }
+
+  /** What the engine reports must be what was sent, or what it reported before; a resumed reply's prompt holds the ids so far. */
+  private addPrompt(reported: Int32Array): void {
+    const expected = this.sent ?? this.promptIds;
+    if (expected !== null) {
+      const wanted = Int32Array.from([...expected, ...this.ids.slice(0, this.base)]);
+      if (!sameIds(wanted, reported)) this.defects.add("prompt_changed");
+    }
+    this.promptIds ??= reported;
+  }
+
+  private addSpans(spans: readonly VersionSpan[]): void {
+    const moved = spans.map((span) => ({ ...span, start: span.start + this.base, end: span.end + this.base }));
+    this.spans = [...(this.spans ?? []).filter((span) => span.end <= this.base), ...moved];
+  }
+
+  /** A resumed reply counts the ids so far as its prompt. */
+  private wholeUsage(usage: NonNullable<Sampled["usage"]>): Sampled["usage"] {
+    const { prompt, completion } = usage;
+    return {
+      ...usage,
+      prompt: prompt === null ? null : prompt - this.base,
+      completion: completion === null ? null : completion + this.base,
+    };
   }
 
   /** The evidence, with the invariants checked (counts agree with each other and with usage, values are finite). */

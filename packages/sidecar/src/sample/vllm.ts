@@ -1,7 +1,11 @@
-/** vLLM's chat endpoint: which fields ask for exact ids and log probabilities, added to a body that stays otherwise as it is. */
+/**
+ * vLLM's completions endpoint, which takes prompt ids, and its chat endpoint: which fields ask for exact ids and log probabilities, added to a body that stays otherwise as it is.
+ */
+import type { NeutralRequest } from "../dialect/neutral.js";
 import { editObject, findSlice, sliceObject, sliceText } from "../json/slices.js";
 
 export const VLLM_CHAT_PATH = "/v1/chat/completions";
+export const VLLM_COMPLETIONS_PATH = "/v1/completions";
 
 export interface VllmFields {
   model: string;
@@ -32,4 +36,46 @@ function usageOption(body: string): string {
   const own = findSlice(sliceObject(body), "stream_options");
   const text = own === undefined ? "null" : sliceText(body, own);
   return text.startsWith("{") ? editObject(text, new Map([["include_usage", "true"]])) : '{"include_usage":true}';
+}
+
+export interface VllmCompletion {
+  model: string;
+  promptIds: Int32Array;
+  maxTokens: number;
+  stream: boolean;
+  /** Sampling fields that the harness left out, as JSON text. */
+  sampling: ReadonlyMap<string, string>;
+  /** Ids that end a turn; ids that the request names itself come on top. */
+  stopTokenIds: readonly number[];
+}
+
+/** Body for prompt ids. Special tokens stay in the text that stop strings are looked for in; everything is said explicitly, because defaults cut and filter. */
+export function vllmCompletionBody(
+  request: Pick<NeutralRequest, "sampling" | "stop" | "constraints">,
+  fields: VllmCompletion,
+): string {
+  const members = new Map<string, string>([
+    ["model", JSON.stringify(fields.model)],
+    ["prompt", `[${fields.promptIds.join(",")}]`],
+    ["max_tokens", String(fields.maxTokens)],
+    ["stream", String(fields.stream)],
+    ["logprobs", "1"],
+    ["return_token_ids", "true"],
+    ["return_tokens_as_token_ids", "true"],
+    ["skip_special_tokens", "false"],
+    ["spaces_between_special_tokens", "false"],
+    ["add_special_tokens", "false"],
+    ...fields.sampling,
+    ...Object.entries(request.sampling).map(([name, value]): [string, string] => [name, JSON.stringify(value)]),
+    ...(request.constraints ?? []),
+    ["stop_token_ids", JSON.stringify(stopTokenIds(request.constraints, fields.stopTokenIds))],
+  ]);
+  if (request.stop.length > 0) members.set("stop", JSON.stringify(request.stop));
+  if (fields.stream) members.set("stream_options", '{"include_usage":true}');
+  return `{${[...members].map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
+}
+
+function stopTokenIds(constraints: NeutralRequest["constraints"], own: readonly number[]): unknown[] {
+  const given: unknown = JSON.parse(constraints?.get("stop_token_ids") ?? "[]");
+  return [...new Set([...own, ...(Array.isArray(given) ? given : [])])];
 }
