@@ -8,6 +8,7 @@ export type { BundleManifest } from "./bundle/manifest.js";
 export { FAMILIES } from "./families/families.js";
 export type { TextDelta, WholeTurn } from "./families/live-parser.js";
 export {
+  CERTIFICATE_FILE,
   type Certificate,
   type CertifiedShape,
   certificateId,

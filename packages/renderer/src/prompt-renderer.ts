@@ -87,7 +87,7 @@ export class PromptRenderer {
     if (this.family.writer === "harmony") {
       return writeHarmony(messages, tools, this.tokenizer.guard, {
         date: this.#bundle.manifest.date,
-        reasoningEffort: String(given["reasoning_effort"] ?? "medium"),
+        reasoningEffort: String(given.reasoning_effort ?? "medium"),
         generationPrompt: options.generationPrompt ?? true,
       });
     }

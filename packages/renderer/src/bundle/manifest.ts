@@ -48,7 +48,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isDigest = (value: unknown): boolean =>
-  isRecord(value) && typeof value["bytes"] === "number" && typeof value["sha256"] === "string";
+  isRecord(value) && typeof value.bytes === "number" && typeof value.sha256 === "string";
 
 /** @throws TitoError `bundle_invalid` when `text` is not a manifest of this schema. */
 export function readManifest(text: string, path: string): BundleManifest {
@@ -58,15 +58,15 @@ export function readManifest(text: string, path: string): BundleManifest {
   } catch (cause) {
     throw new TitoError("bundle_invalid", `${path} is not JSON`, { cause });
   }
-  const files = isRecord(value) ? value["files"] : undefined;
+  const files = isRecord(value) ? value.files : undefined;
   const sound =
     isRecord(value) &&
-    value["schema"] === BUNDLE_SCHEMA &&
-    typeof value["family"] === "string" &&
-    typeof value["date"] === "string" &&
-    isRecord(value["template_variables"]) &&
-    isRecord(value["template_arguments"]) &&
-    isRecord(value["sources"]) &&
+    value.schema === BUNDLE_SCHEMA &&
+    typeof value.family === "string" &&
+    typeof value.date === "string" &&
+    isRecord(value.template_variables) &&
+    isRecord(value.template_arguments) &&
+    isRecord(value.sources) &&
     isRecord(files) &&
     BUNDLE_FILES.every((name) => isDigest(files[name]));
   if (!sound) throw new TitoError("bundle_invalid", `${path} is not a manifest of schema ${BUNDLE_SCHEMA}`);

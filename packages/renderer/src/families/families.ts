@@ -61,7 +61,7 @@ const reasoningUnless = (argument: string, kind: "optional" | "always"): Carries
 });
 const REASONING_IF_THINKING: Carries = {
   ...ANY_CALLS,
-  reasoning: (given) => (given["thinking"] === true ? "optional" : "never"),
+  reasoning: (given) => (given.thinking === true ? "optional" : "never"),
 };
 
 const QWEN: Omit<Family, "parse"> = {

@@ -3,6 +3,9 @@ import { createHash } from "node:crypto";
 import { TitoError } from "@tito/format";
 import { SHAPES, type Shape } from "./shapes.js";
 
+/** Where a certificate is looked for when no other place is named: inside the bundle's directory, which does not count it among the bundle's files. */
+export const CERTIFICATE_FILE = "certificate.json";
+
 export const CERTIFICATE_SCHEMA = "tito.junction_certificate/v1";
 
 /** Changes whenever the renderer could give other ids for the same bundle, or join otherwise: certificates of another version do not hold. */
@@ -32,8 +35,8 @@ export const certificateId = (certificate: Certificate): string =>
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 function isCertifiedShape(value: unknown): boolean {
-  if (!isRecord(value) || !Array.isArray(value["seam_ids"])) return false;
-  return [value["conversations"], value["stop_id"], ...value["seam_ids"]].every((item) => Number.isInteger(item));
+  if (!isRecord(value) || !Array.isArray(value.seam_ids)) return false;
+  return [value.conversations, value.stop_id, ...value.seam_ids].every((item) => Number.isInteger(item));
 }
 
 /** Reads a certificate's JSON. @throws TitoError `bundle_invalid` when it is none. */
@@ -44,10 +47,10 @@ export function readCertificate(text: string): Certificate {
   } catch (cause) {
     throw new TitoError("bundle_invalid", "the certificate is not JSON", { cause });
   }
-  const shapes = isRecord(value) && isRecord(value["shapes"]) ? value["shapes"] : null;
+  const shapes = isRecord(value) && isRecord(value.shapes) ? value.shapes : null;
   const sound =
     isRecord(value) &&
-    value["schema"] === CERTIFICATE_SCHEMA &&
+    value.schema === CERTIFICATE_SCHEMA &&
     shapes !== null &&
     Object.entries(shapes).every(
       ([name, shape]) => (SHAPES as readonly string[]).includes(name) && isCertifiedShape(shape),

@@ -14,6 +14,8 @@ export interface CertifyOptions {
   /** Conversations per shape; default 40. */
   conversations?: number;
   seed?: number;
+  /** Called after each shape: how many of how many are done. */
+  onProgress?(done: number, total: number): void;
 }
 
 /** Tries every shape. Deterministic for one bundle, seed and count. */
@@ -31,6 +33,7 @@ export function certify(renderer: PromptRenderer, options: CertifyOptions = {}):
     const found = certifyShape(renderer, shape, conversations, seed);
     if (typeof found === "string") certificate.refused.push({ shape, why: found });
     else certificate.shapes[shape] = found;
+    options.onProgress?.(SHAPES.indexOf(shape) + 1, SHAPES.length);
   }
   return certificate;
 }
