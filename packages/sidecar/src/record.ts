@@ -53,14 +53,18 @@ export interface OutcomeRecord {
 }
 
 /** Notes a call before the engine is asked. */
-export function recordIntent(trajectory: Trajectory, callId: string, incoming: IncomingCall): void {
+export function recordIntent(
+  log: Pick<TurnLog, "writer">,
+  callId: string,
+  incoming: Omit<IncomingCall, "codec">,
+): void {
   const headers: Record<string, string> = {};
   for (const name of HEADERS_KEPT) {
     const value = incoming.headers.get(name)?.[0];
     if (value !== undefined) headers[name] = value.slice(0, HEADER_CHARS_MAX);
   }
   const path = incoming.path.slice(0, HEADER_CHARS_MAX);
-  trajectory.writer.writeIntent({
+  log.writer.writeIntent({
     call_id: callId,
     dialect: incoming.dialect,
     path,

@@ -146,8 +146,15 @@ function readSampling(record: JsonRecord, request: NeutralRequest): Record<strin
   return Object.fromEntries([...Object.entries(effectiveSampling(request, "engine", null).effective), ...told]);
 }
 
-/** Numbers that are recorded as such are not kept as text a second time. */
-const RECORDED = [...SPELLINGS.prompt, ...SPELLINGS.sampled, ...SPELLINGS.logprobs, ...SPELLINGS.reply, "choices"];
+/** Numbers that are recorded as such are not kept as text a second time; of headers only those are kept that can hold no secret. */
+const RECORDED = [
+  ...SPELLINGS.prompt,
+  ...SPELLINGS.sampled,
+  ...SPELLINGS.logprobs,
+  ...SPELLINGS.reply,
+  "choices",
+  "headers",
+];
 
 function bodyOf(text: string): string {
   const request = findSlice(sliceObject(text), "request");

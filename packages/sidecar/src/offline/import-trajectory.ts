@@ -4,7 +4,7 @@ import { createTrajectoryWriter, type SealAnswer, type TrajectoryWriter } from "
 import { engineTurn, laneOf } from "../decide.js";
 import { assembleMessage } from "../message.js";
 import { chatReader } from "../prompt/engine-source.js";
-import { putOnRecord, recordDelivery, recordUncaptured, uncapturedReason } from "../record.js";
+import { putOnRecord, recordDelivery, recordIntent, recordUncaptured, uncapturedReason } from "../record.js";
 import { readEngineChunk } from "../sample/engine-chunk.js";
 import { Collector, type Sampled } from "../sample/sampled.js";
 import { toldVersions, unplacedTurn } from "../turn.js";
@@ -59,15 +59,9 @@ export class ImportedTrajectory {
   /** @throws TitoError `format_invalid` or `format_limit` for a call that can not be recorded as it is, `capture_degraded` when the disk fails. */
   async add(call: LoggedCall, source: { path: string; line: number }): Promise<void> {
     const { callId } = call;
-    const incoming = { path: `${source.path}#${source.line}`, headers: call.headers };
-    this.writer.writeIntent({
-      call_id: callId,
-      dialect: call.dialect,
-      path: incoming.path,
-      headers: {},
-      body: Buffer.from(call.body),
-      received_ms: recordedTimes(call.times).received_ms,
-    });
+    const { dialect, headers } = call;
+    const incoming = { dialect, headers, path: `${source.path}#${source.line}`, body: Buffer.from(call.body) };
+    recordIntent(this.log, callId, { ...incoming, receivedMs: recordedTimes(call.times).received_ms });
     const chunk = readEngineChunk(call.reply);
     const collector = new Collector();
     collector.add(chunk);

@@ -135,6 +135,14 @@ describe("an imported log", () => {
     expect(report.ignored).toEqual({ note: 1 });
   });
 
+  it("C8.63: keeps no header that may hold a secret", async () => {
+    const headers = { Authorization: "Bearer sk-canary", "User-Agent": "pi/1" };
+    const { log } = await imported([call([1], [2], { headers })]);
+    const intent = log("t").intents.get("l1")!;
+    expect(intent.headers).toEqual({ "user-agent": "pi/1" });
+    expect(Buffer.from(rebuildBody(log("t"), "l1")).toString()).not.toContain("sk-canary");
+  });
+
   it("uses messages, tools and headers to explain, and times to know which calls were in flight together", async () => {
     const system = { role: "system", content: "s" };
     const user = { role: "user", content: "u" };
