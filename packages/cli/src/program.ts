@@ -1,5 +1,7 @@
 /** The tree of commands. Each command's module is loaded only when it runs: starting a sidecar must not load a materializer. */
 import { Command } from "commander";
+import { registerBundle } from "./commands/bundle.js";
+import { registerCertify } from "./commands/certify.js";
 import { registerDoctor } from "./commands/doctor.js";
 import { registerEngine } from "./commands/engine.js";
 import { registerExplain } from "./commands/explain.js";
@@ -33,6 +35,8 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     registerExplain,
     registerImport,
     registerHarness,
+    registerBundle,
+    registerCertify,
     registerEngine,
     registerDoctor,
   ]) {

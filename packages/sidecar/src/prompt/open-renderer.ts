@@ -6,9 +6,6 @@ import type { Certificate, Renderer } from "@tito/renderer";
 import type { SidecarConfig } from "../config.js";
 import { type Incremental, shadowing } from "./incremental.js";
 
-/** Where `tito certify` leaves a certificate when it is not told otherwise: inside the bundle, which does not count it among its files. */
-export const CERTIFICATE_FILE = "certificate.json";
-
 export interface OpenedRenderer {
   renderer: Renderer;
   /** Null in full history. */
@@ -17,11 +14,13 @@ export interface OpenedRenderer {
 
 /** @throws TitoError `bundle_invalid` for a damaged bundle, or one without a certificate of its own in incremental mode. */
 export async function openRenderer(config: SidecarConfig): Promise<OpenedRenderer> {
-  const { startRenderer, readCertificate, verifyCertificate } = await import("@tito/renderer");
+  const { startRenderer, readCertificate, verifyCertificate, CERTIFICATE_FILE } = await import("@tito/renderer");
   const renderer = await startRenderer(config.renderer);
   try {
     if (config.promptMode === "full_history") return { renderer, incremental: null };
-    const certificate: Certificate = readCertificate(await certificateText(config));
+    const certificate: Certificate = readCertificate(
+      await certificateText(config.certificate ?? join(config.renderer, CERTIFICATE_FILE), config.renderer),
+    );
     verifyCertificate(certificate, renderer.contractId);
     return { renderer, incremental: { certificate, shadowed: shadowing(config.shadowRender) } };
   } catch (error) {
@@ -30,14 +29,13 @@ export async function openRenderer(config: SidecarConfig): Promise<OpenedRendere
   }
 }
 
-async function certificateText(config: SidecarConfig): Promise<string> {
-  const file = config.certificate ?? join(config.renderer, CERTIFICATE_FILE);
+async function certificateText(file: string, bundle: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (cause) {
     throw new TitoError("bundle_invalid", `incremental mode needs a certificate, and ${file} can not be read`, {
       cause,
-      hint: `tito certify ${config.renderer} makes it`,
+      hint: `tito certify ${bundle} makes it`,
     });
   }
 }
