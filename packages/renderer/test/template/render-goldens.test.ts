@@ -29,6 +29,7 @@ const VOCABULARY_OF: Record<string, string> = {
   demo: "demo",
   qwen3: "qwen3",
   "deepseek-v3": "deepseek-v3",
+  "deepseek-v4": "deepseek-v4",
   "gpt-oss": "gpt-oss",
   "llama-3.1": "llama-3.1",
   "llama-3.2": "llama-3.1",
