@@ -29,11 +29,12 @@ export class Jobs {
 
   constructor(jobs: number) {
     if (jobs <= 1 || !existsSync(WORKER_FILE)) return;
-    for (let i = 0; i < jobs; i += 1) this.workers.push(this.start());
+    for (let i = 0; i < jobs; i += 1) this.workers.push(this.start(jobs));
   }
 
-  private start(): Worker {
-    const worker = new Worker(WORKER_FILE);
+  private start(jobs: number): Worker {
+    // Flags of the main thread (an --input-type, a loader) are not meant for the built worker.
+    const worker = new Worker(WORKER_FILE, { execArgv: [], workerData: { cacheBytesMax: CACHE_BYTES_MAX / jobs } });
     worker.on("message", (answer: Answer) => this.settle(answer));
     worker.on("error", (error) =>
       this.failAll(new TitoError("internal", `a worker thread ended: ${error.message}`, { cause: error })),

@@ -8,6 +8,7 @@ import {
   readManifest,
   readRecords,
   readTrajectory,
+  TitoError,
   type TrajectoryLog,
   turnsInCommitOrder,
 } from "@tito/format";
@@ -24,14 +25,28 @@ import { compareText } from "./order.js";
 
 /** Ids that a trajectory carries, from its manifest or its first journal header. Cheap: no turn is read. */
 export function readIdentity(dir: string): { trajectory_id: string; identity: RecordedIdentity } {
-  const manifest = readManifest(dir);
-  const header = manifest ?? firstHeader(dir);
+  const header = manifestOf(dir) ?? firstHeader(dir);
   if (header === null) return { trajectory_id: basename(dir), identity: NO_IDENTITY };
   const { trajectory_id, run_id, group_id, trial_id, attempt, metadata } = header;
   return {
     trajectory_id,
     identity: { run_id, group_id, trial_id, attempt, metadata: new Map(Object.entries(metadata)) },
   };
+}
+
+/** Null also when it cannot be read: then the evidence says so. */
+function manifestOf(dir: string) {
+  try {
+    return readManifest(dir);
+  } catch (error) {
+    if (isUnreadable(error)) return null;
+    throw error;
+  }
+}
+
+/** Content that is broken, as against a file system that fails or a format that only a later version knows. */
+function isUnreadable(error: unknown): error is TitoError {
+  return TitoError.is(error) && ["format_invalid", "format_limit", "damaged"].includes(error.code);
 }
 
 const NO_IDENTITY: RecordedIdentity = { run_id: null, group_id: null, trial_id: null, attempt: 1, metadata: new Map() };
@@ -46,10 +61,16 @@ function firstHeader(dir: string) {
   return null;
 }
 
-/** Reads a trajectory, damaged or not. `name` is how it is called in an output. */
+/** Reads a trajectory, damaged or not. `name` is how it is called in an output. One that cannot be read at all is evidence without turns. */
 export function readEvidence(dir: string, name: string): TrajectoryEvidence {
-  const log = readTrajectory(dir, { mode: "salvage" });
   const { trajectory_id, identity } = readIdentity(dir);
+  let log: TrajectoryLog;
+  try {
+    log = readTrajectory(dir, { mode: "salvage" });
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return { ...NOTHING, trajectory_id, path: name, identity, incomplete: [`cannot be read: ${error.message}`] };
+  }
   const joined = joinedSegments(log);
   const deliveries = deliveriesOf(log);
   const turns = turnsInCommitOrder(log).map((logged, turn) =>
@@ -77,6 +98,18 @@ export function readEvidence(dir: string, name: string): TrajectoryEvidence {
     renderer_contracts: distinct(log, (logged) => logged.record.renderer_contract),
   };
 }
+
+const NOTHING: Omit<TrajectoryEvidence, "trajectory_id" | "path" | "identity" | "incomplete"> = {
+  segments: [],
+  turns: [],
+  uncaptured: new Map(),
+  last_uncaptured: null,
+  dangling_calls: 0,
+  sealed: false,
+  engine: null,
+  prompt_modes: [],
+  renderer_contracts: [],
+};
 
 /** Segment number → number of the segment that it continues, transitively; itself for all others. */
 function joinedSegments(log: TrajectoryLog): Map<number, number> {

@@ -1,7 +1,7 @@
 /** Assembled runs kept from pass one for pass two, up to a number of bytes; what does not fit is read again. */
 import type { AssembledRun } from "./assemble.js";
 
-/** Bytes a thread may keep. Small jobs are read once; large ones stay within flat memory. */
+/** Bytes that all threads together may keep. Small jobs are read once; large ones stay within flat memory. */
 export const CACHE_BYTES_MAX = 64 << 20;
 const TURN_BYTES = 4096;
 

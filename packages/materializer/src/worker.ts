@@ -1,11 +1,11 @@
 /** The body of a worker thread: a task in, a result or an error out. */
-import { parentPort } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 import { TitoError } from "@tito/format";
 import type { Answer } from "./jobs.js";
-import { CACHE_BYTES_MAX, RunCache } from "./run-cache.js";
+import { RunCache } from "./run-cache.js";
 import { runTask, type Task, transferable } from "./tasks.js";
 
-const cache = new RunCache(CACHE_BYTES_MAX);
+const cache = new RunCache((workerData as { cacheBytesMax: number }).cacheBytesMax);
 
 parentPort?.on("message", ({ id, task }: { id: number; task: Task }) => {
   try {

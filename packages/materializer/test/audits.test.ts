@@ -164,6 +164,18 @@ describe("reading", () => {
     expect(manifest.exclusions).toEqual({ capture_incomplete: 1 });
   });
 
+  it("one broken trajectory among others is a run that says so and does not stop the rest", async () => {
+    const job2 = join(root, "mixed");
+    for (const name of ["m__1", "m__2"]) {
+      putFile(join(job2, name, "reward.txt"), "1");
+      await writeTrajectory(join(job2, name), { id: name, calls });
+    }
+    putFile(join(job2, "m__1", "m__1", "manifest.json"), '{"schema": "tito.manifest/v1", "trunc');
+    const { manifest, runs } = await materialize({ paths: [job2], out: join(root, "mixed.jsonl") });
+    expect(manifest.terminations).toEqual({ capture_incomplete: 1, completed: 1 });
+    expect(runs.map((run) => run.weight)).toEqual([0, 1]);
+  });
+
   it("a missing COMPLETE alone masks nothing", async () => {
     const dir = await writeTrajectory(join(root, "killed"), { id: "t-k", calls, unsealed: true });
     putFile(join(root, "killed", "reward.txt"), "1\n");

@@ -64,4 +64,24 @@ describe("Python examples", () => {
       expect(shown(output)).toBe(expected());
     });
   }
+
+  for (const [name, modules, program] of [
+    [
+      "DuckDB",
+      "duckdb",
+      "import duckdb, sys; print(duckdb.sql(f\"select sum(len(tokens)), sum(list_sum(loss_mask)), count(distinct run_id) from '{sys.argv[1]}'\").fetchall()[0])",
+    ],
+    [
+      "Polars",
+      "polars",
+      "import polars, sys; t = polars.read_parquet(sys.argv[1]); print((t['tokens'].list.len().sum(), t['loss_mask'].list.sum().sum(), t['run_id'].n_unique()))",
+    ],
+  ] as const) {
+    const reason = missing(modules);
+    if (reason !== null) console.warn(`SKIPPED: ${name} reads Parquet as it is: ${reason}`);
+    it.skipIf(reason !== null)(`${name} reads Parquet as it is`, () => {
+      const output = execFileSync(python, ["-c", program, join(goldens, "default.parquet")], { encoding: "utf8" });
+      expect(output.trim()).toBe("(181, 60, 6)");
+    });
+  }
 });
