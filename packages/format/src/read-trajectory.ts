@@ -6,18 +6,17 @@ import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import { type Manifest, parseManifest } from "./manifest.js";
 import { decodeRecord, type NamedRecord } from "./record-codec.js";
-import { type CommitRecord, FORMAT_VERSION } from "./records.js";
+import { type CommitRecord, FORMAT_VERSION, type SegmentHeader } from "./records.js";
 import { type FrameItem, type ReadMode, type ScanOptions, scanFile } from "./scan.js";
 import { bootOfJournal, COMPLETE_FILE, MANIFEST_FILE, SEGMENTS_DIR, segmentOfName } from "./trajectory-dir.js";
-import {
-  byCommit,
-  type JournalFile,
-  type LogGap,
-  type LoggedTurn,
-  type RecordPlace,
-  type SegmentFile,
-  type SegmentLog,
-  type TrajectoryLog,
+import type {
+  JournalFile,
+  LogGap,
+  LoggedTurn,
+  RecordPlace,
+  SegmentFile,
+  SegmentLog,
+  TrajectoryLog,
 } from "./trajectory-log.js";
 
 export interface ReadOptions {
@@ -80,7 +79,7 @@ function decodeFrame(item: FrameItem, place: RecordPlace, mode: ReadMode): Recor
   }
 }
 
-/** Reads one segment file. `boot` is 0 until the trajectory's journals say which boot wrote it. Throws `damaged` when it has no header. */
+/** Reads one segment file. `boot` is 0 until the trajectory's journals say which boot wrote it. Throws `damaged` when it is no segment file. */
 export function readSegment(filePath: string, options: ReadOptions): SegmentFile {
   const file = `${SEGMENTS_DIR}/${path.basename(filePath)}`;
   const gaps: LogGap[] = [];
@@ -92,8 +91,8 @@ export function readSegment(filePath: string, options: ReadOptions): SegmentFile
     }
     const { place } = item;
     if (segment === null) {
-      if (item.kind !== "record" || item.named.name !== "segment_header") break;
-      const header = item.named.record;
+      const header = firstHeader(item, path.basename(filePath), options.mode);
+      if (header === null) break;
       checkVersion(header.format_version, file);
       const part = segmentOfName(path.basename(filePath))?.part ?? 1;
       const head = { seq: 0, digest: place.digest, bytes: place.bytes };
@@ -110,6 +109,29 @@ export function readSegment(filePath: string, options: ReadOptions): SegmentFile
   if (segment === null) throw new TitoError("damaged", `${filePath}: no segment header can be read`);
   segment.bytes = fs.statSync(filePath).size;
   return segment;
+}
+
+/**
+ * The header that a file begins with. In salvage mode a lost one is stood in for by what the file's name says, so that one bad record does not hide the
+ * turns after it: what they build on is then known only where their prompt digests confirm it. Null when this is no segment file.
+ */
+function firstHeader(item: RecordItem, name: string, mode: ReadMode): SegmentHeader | null {
+  if (item.kind === "record" && item.named.name === "segment_header") return item.named.record;
+  const place = segmentOfName(name);
+  const lost = item.kind !== "gap" && item.place.seq > 0;
+  if (mode !== "salvage" || !lost || place === null) return null;
+  return {
+    format_version: FORMAT_VERSION,
+    writer_version: "",
+    trajectory_id: "",
+    segment: place.segment,
+    boot_id: "",
+    config_sha256: new Uint8Array(32),
+    created_ms: 0,
+    previous_head: null,
+    parent: null,
+    continues: place.part > 1 ? { segment: place.segment, why: "recovered" } : null,
+  };
 }
 
 function checkVersion(version: number, file: string): void {
@@ -162,7 +184,8 @@ export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog
       log.gaps.push(unreadableFile(`${SEGMENTS_DIR}/${name}`, error.message));
     }
   }
-  log.trajectory_id = log.journals[0]?.header.trajectory_id ?? files[0]?.header.trajectory_id ?? log.trajectory_id;
+  const named = [...log.journals, ...files].find((file) => file.header.trajectory_id !== "");
+  log.trajectory_id = named?.header.trajectory_id ?? log.trajectory_id;
   assignCommits(log, files);
   log.segments = groupSegments(files);
   for (const file of files) log.gaps.push(...file.gaps);
@@ -345,7 +368,7 @@ function groupSegments(files: readonly SegmentFile[]): SegmentLog[] {
   }
   for (const segment of segments.values()) {
     const last = segment.files.at(-1)!;
-    segment.turns = segment.files.flatMap((file) => file.turns).sort(byCommit);
+    segment.turns = segment.files.flatMap((file) => file.turns);
     segment.gaps = segment.files.flatMap((file) => file.gaps);
     segment.sealed = last.sealed !== null;
     segment.parked = last.parked !== null;

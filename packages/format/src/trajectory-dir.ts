@@ -77,9 +77,13 @@ export class HeldDir {
     return `${this.base}/${name}`;
   }
 
-  /** Makes the names in this directory durable. */
-  sync(): Promise<void> {
-    return this.disk.fsync(this.fd);
+  /** Makes the names in this directory durable. A file system that has no such call (9p, CIFS) orders names by itself or not at all. */
+  async sync(): Promise<void> {
+    try {
+      await this.disk.fsync(this.fd);
+    } catch (error) {
+      if (!["EINVAL", "ENOTSUP", "EOPNOTSUPP"].includes(errorCode(error) ?? "")) throw error;
+    }
   }
 
   /** Opens a directory in this one, creating it with mode 0700. Refuses a link and a directory of another user. */

@@ -110,21 +110,33 @@ export interface TrajectoryLog {
 }
 
 /**
- * All turns in the order in which they were decided: by boot, then by commit number; a turn without a commit frame comes after its boot's
- * committed ones.
+ * All turns in the order in which they were decided: by commit number. A turn without a commit frame stands before the next committed turn of its
+ * file (its commit frame was damaged), or after its boot's committed ones (a crash between the two).
  */
 export function turnsInCommitOrder(log: TrajectoryLog): LoggedTurn[] {
-  const turns = log.segments.flatMap((segment) => segment.turns);
-  return turns.sort(byCommit);
+  const lastOfBoot = new Map<number, number>();
+  for (const segment of log.segments) {
+    for (const { boot, commit } of segment.turns) {
+      if (commit !== null) lastOfBoot.set(boot, Math.max(commit, lastOfBoot.get(boot) ?? 0));
+    }
+  }
+  const placed = log.segments.flatMap((segment) => segment.files.flatMap((file) => placeTurns(file.turns, lastOfBoot)));
+  placed.sort((a, b) => a.at - b.at || a.turn.segment - b.turn.segment || a.turn.place.seq - b.turn.place.seq);
+  return placed.map(({ turn }) => turn);
 }
 
-/** Sorts as {@link turnsInCommitOrder}. */
-export function byCommit(a: LoggedTurn, b: LoggedTurn): number {
-  if (a.commit !== null && b.commit !== null) return a.commit - b.commit;
-  if (a.boot !== b.boot) return a.boot - b.boot;
-  if (a.commit !== null || b.commit !== null) return a.commit === null ? 1 : -1;
-  if (a.segment !== b.segment) return a.segment - b.segment;
-  return a.place.file === b.place.file ? a.place.seq - b.place.seq : a.place.file < b.place.file ? -1 : 1;
+/** Each turn of one file with its place in the order; half a step before or after the commit that it is known by. */
+function placeTurns(
+  turns: readonly LoggedTurn[],
+  lastOfBoot: ReadonlyMap<number, number>,
+): { turn: LoggedTurn; at: number }[] {
+  let next: number | null = null;
+  const placed = [...turns].reverse().map((turn) => {
+    next = turn.commit ?? next;
+    const afterBoot = (lastOfBoot.get(turn.boot) ?? Number.MAX_SAFE_INTEGER) + 0.5;
+    return { turn, at: turn.commit ?? (next === null ? afterBoot : next - 0.5) };
+  });
+  return placed.reverse();
 }
 
 /** Calls that were asked and of which nothing more is known: no turn, no uncaptured record, no replay of another call. */

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
@@ -210,8 +211,24 @@ describe("names and links in the way", () => {
     const out = tempDir();
     fs.symlinkSync(path.join(v1, "trajectory/segments/000001.seg"), path.join(out, "000001.seg"));
     expect(() => readSegment(path.join(out, "000001.seg"), { mode: "salvage" })).toThrowError(/cannot be opened/);
+    const pipe = path.join(out, "000002.seg");
+    makePipe("mkfifo", pipe);
+    expect(() => readSegment(pipe, { mode: "salvage" })).toThrowError(/no segment header/);
+  });
+
+  it("a planted pipe for the next segment is refused at once, not waited for", async () => {
+    const out = tempDir();
+    const writer = await openWriter(out);
+    makePipe("mkfifo", path.join(out, "t1/segments/000001.seg"));
+    const refused = writer.commitTurn({ open: { parent: null }, turn: new Conversation("a").next() });
+    await expect(refused).rejects.toMatchObject({ code: "capture_degraded" });
+    writer.abandon();
   });
 });
+
+function makePipe(program: string, file: string): void {
+  expect(spawnSync(program, [file]).status).toBe(0);
+}
 
 describe("a trajectory of hostile files", () => {
   it("is data with gaps, and a verdict", () => {

@@ -99,3 +99,36 @@ describe("a trajectory that is written and read", () => {
     expect(rebuildLines(log).line(1)).toEqual(lanes[0]!.line);
   });
 });
+
+describe("a trajectory with one bad byte, read in salvage mode", () => {
+  it("keeps every other turn exact, wherever the byte is: also in a header, also in the journal", async () => {
+    const out = tempDir();
+    const writer = await openWriter(out);
+    const main = new Conversation("main");
+    await writer.commitTurn({ open: { parent: null }, turn: main.next() });
+    await writer.commitTurn({ segment: 1, turn: main.next() });
+    const branch = turn("branch-1", concat(main.line.slice(0, 9), ids(7000, 3)), ids(8000, 2), 9);
+    await writer.commitTurn({ open: { parent: { segment: 1, tokens: 9 } }, turn: branch });
+    await writer.seal({ reason: "test" });
+    const dir = path.join(out, "t1");
+    const exactAfter = (name: string, at: number): string[] => {
+      const file = path.join(dir, name);
+      const bytes = fs.readFileSync(file);
+      const bad = Buffer.from(bytes);
+      bad[at] = bad[at]! ^ 4;
+      fs.writeFileSync(file, bad);
+      const log = readTrajectory(dir, { mode: "salvage" });
+      fs.writeFileSync(file, bytes);
+      expect(log.gaps.length, `${name} ${at}`).toBeGreaterThan(0);
+      const lines = rebuildLines(log);
+      return lines.turns.filter((item) => lines.statusOf(item) === "exact").map((item) => item.record.call_id);
+    };
+    expect(exactAfter("segments/000001.seg", 100)).toEqual(["main-1", "main-2", "branch-1"]);
+    // the branch's own beginning is known only from its header
+    expect(exactAfter("segments/000002.seg", 100)).toEqual(["main-1", "main-2"]);
+    const journalBytes = fs.statSync(path.join(dir, "journal.seg")).size;
+    for (let at = 0; at < journalBytes; at += 23) {
+      expect(exactAfter("journal.seg", at).sort(), `byte ${at}`).toEqual(["branch-1", "main-1", "main-2"]);
+    }
+  });
+});
