@@ -28,7 +28,7 @@ import {
   type Statement,
   UndefinedValue,
 } from "@huggingface/jinja";
-import { IterationMemo, RecordingScope } from "./iteration-memo.js";
+import { IterationMemo, type LoopPlace, RecordingScope, sameValue } from "./iteration-memo.js";
 
 const MUTATORS = new Set([
   "append",
@@ -74,12 +74,29 @@ function isPlainLoop(node: For): boolean {
 }
 
 /** The `loop` object of an iteration; its members are made when they are read. */
-class LoopVariables extends Map<string, AnyRuntimeValue> {
+class LoopVariables extends Map<string, AnyRuntimeValue> implements LoopPlace {
   constructor(
     readonly items: readonly AnyRuntimeValue[],
     public i: number,
   ) {
     super();
+  }
+
+  /** True when member `name` has this value; compares without making the member. */
+  holds(name: string, value: AnyRuntimeValue): boolean {
+    const { items, i } = this;
+    switch (name) {
+      case "index":
+        return value.value === i + 1;
+      case "index0":
+        return value.value === i;
+      case "first":
+        return value.value === (i === 0);
+      case "last":
+        return value.value === (i === items.length - 1);
+      default:
+        return sameValue(this.get(name) ?? new UndefinedValue(), value);
+    }
   }
 
   override get(name: string): AnyRuntimeValue | undefined {

@@ -94,6 +94,13 @@ export class RecordingScope extends Environment {
   }
 }
 
+const UNDEFINED = new UndefinedValue();
+
+/** Where an iteration stands: answers what its `loop` object would say. */
+export interface LoopPlace {
+  holds(attribute: string, value: AnyRuntimeValue): boolean;
+}
+
 const RECORDINGS_PER_ITEM = 4;
 
 /** Recordings of one loop, by the item that was iterated over. */
@@ -101,7 +108,7 @@ export class IterationMemo {
   readonly #byItem = new WeakMap<ObjectValue, Recorded[]>();
 
   /** The text of an earlier iteration that would come out the same now; its namespace writes are done. Undefined when there is none. */
-  replay(item: ObjectValue, outer: Environment, loop: ReadonlyMap<string, AnyRuntimeValue>): string | undefined {
+  replay(item: ObjectValue, outer: Environment, loop: LoopPlace): string | undefined {
     for (const recorded of this.#byItem.get(item) ?? []) {
       if (!recorded.reads.every((read) => stillTrue(read, outer, loop))) continue;
       for (const write of recorded.writes) {
@@ -122,22 +129,21 @@ export class IterationMemo {
   }
 }
 
-function stillTrue(read: Read, outer: Environment, loop: ReadonlyMap<string, AnyRuntimeValue>): boolean {
+function stillTrue(read: Read, outer: Environment, loop: LoopPlace): boolean {
   switch (read.kind) {
     case "loop":
-      return sameValue(loop.get(read.attribute) ?? new UndefinedValue(), read.value);
+      return loop.holds(read.attribute, read.value);
     case "variable":
       return sameValue(outer.lookupVariable(read.name), read.value);
     case "attribute": {
       const namespace = outer.lookupVariable(read.name);
       return (
-        namespace instanceof NamespaceValue &&
-        sameValue(namespace.value.get(read.attribute) ?? new UndefinedValue(), read.value)
+        namespace instanceof NamespaceValue && sameValue(namespace.value.get(read.attribute) ?? UNDEFINED, read.value)
       );
     }
     case "item": {
       const array = outer.lookupVariable(read.name).value as AnyRuntimeValue[];
-      return sameValue(array.at(read.index) ?? new UndefinedValue(), read.value);
+      return sameValue(array.at(read.index) ?? UNDEFINED, read.value);
     }
   }
 }
