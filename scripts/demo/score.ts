@@ -21,7 +21,7 @@ export function readRuns(samplesFile: string): RolloutRun[] {
 }
 
 /** Log probability of every token of `tokens` behind its prefix, as the engine computes it now; index 0 is null. */
-export async function recompute(
+async function recompute(
   engineUrl: string,
   tokens: readonly number[],
   temperature: number,
