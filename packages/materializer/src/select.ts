@@ -64,11 +64,13 @@ function isNamedDefect(defect: string): boolean {
 }
 
 function missingLogprobs(turn: EvidenceTurn): "none" | "some" | "all" {
-  if (turn.logprobs === null || turn.logprobs.length !== turn.sampled_ids.length) return "all";
+  const { logprobs } = turn;
+  if (logprobs === null || logprobs.length !== turn.sampled_ids.length) return "all";
   let missing = 0;
-  for (const value of turn.logprobs) if (!Number.isFinite(value)) missing += 1;
+  // Every token passes here: an index loop, because an iterator costs five times as much.
+  for (let i = 0; i < logprobs.length; i += 1) if (!Number.isFinite(logprobs[i])) missing += 1;
   if (missing === 0) return "none";
-  return missing === turn.logprobs.length ? "all" : "some";
+  return missing === logprobs.length ? "all" : "some";
 }
 
 function deliveryReason(
