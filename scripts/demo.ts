@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { TASK_KINDS } from "@tito/reference-engine";
+import { rendererFlags } from "./demo/bundle.js";
 import { runDemo } from "./demo/demo.js";
 
 const { values } = parseArgs({
@@ -11,11 +12,15 @@ const { values } = parseArgs({
     out: { type: "string" },
     seed: { type: "string", default: "1" },
     rollouts: { type: "string", default: "4" },
+    renderer: { type: "boolean", default: false },
+    incremental: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
 if (values.help) {
-  console.log("npm run demo -- [--rollouts N] [--seed N] [--out DIR]");
+  console.log("npm run demo -- [--rollouts N] [--seed N] [--out DIR] [--renderer] [--incremental]");
+  console.log("  --renderer      the sidecar renders, by a renderer bundle of the engine's model, and sends ids");
+  console.log("  --incremental   the same, and prompts are built from checkpoint and suffix by a certified junction");
   process.exit(0);
 }
 
@@ -24,6 +29,7 @@ const seconds = () => `${((Date.now() - startedMs) / 1000).toFixed(1)} s`;
 const out = values.out === undefined ? mkdtempSync(join(tmpdir(), "tito-demo-")) : resolve(values.out);
 mkdirSync(out, { recursive: true });
 
+const runFlags = values.renderer || values.incremental ? await rendererFlags(out, values.incremental) : [];
 console.log(`Pi (unmodified) → tito sidecar → embedded engine. Everything is kept in ${out}\n`);
 const result = await runDemo({
   out,
@@ -31,6 +37,7 @@ const result = await runDemo({
   rolloutsPerTask: Number(values.rollouts),
   seed: Number(values.seed),
   parallel: 2,
+  runFlags,
   onRollout: ({ plan, reward, answer, exitCode }) => {
     const verdict =
       reward === 1

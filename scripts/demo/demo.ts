@@ -14,6 +14,8 @@ export interface DemoOptions {
   seed: number;
   /** Rollouts at a time. */
   parallel: number;
+  /** Further flags of `tito run`, such as `--renderer DIR`. */
+  runFlags?: readonly string[];
   onStart?(plan: RolloutPlan): void;
   onRollout?(result: RolloutResult): void;
   /** Called with the engine still running, after the rollouts. */
@@ -58,6 +60,7 @@ function planRollouts(options: DemoOptions, trialsDir: string, upstream: string)
       rollout: kindIndex * options.rolloutsPerTask + index,
       trialDir: join(trialsDir, `${task.id}__${index + 1}`),
       upstream,
+      runFlags: options.runFlags ?? [],
     }));
   });
 }

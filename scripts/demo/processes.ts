@@ -12,11 +12,16 @@ export interface EngineProcess {
   stop(): Promise<void>;
 }
 
-/** Starts `tito engine` and waits for its first line. `logFile` gets exactly what it saw and sampled. */
-export async function startEngineProcess(options: { seed: number; logFile: string }): Promise<EngineProcess> {
+/** Starts `tito engine` and waits for its first line. `logFile` gets exactly what it saw and sampled; `policy` is the trained model unless it is a script. */
+export async function startEngineProcess(options: {
+  seed: number;
+  logFile: string;
+  policy?: string;
+}): Promise<EngineProcess> {
+  const policy = options.policy === undefined ? [] : ["--policy", options.policy];
   const child = execa(
     process.execPath,
-    [TITO, "engine", "--seed", String(options.seed), "--log", options.logFile, "--prompt-tokens-details"],
+    [TITO, "engine", "--seed", String(options.seed), "--log", options.logFile, "--prompt-tokens-details", ...policy],
     {
       stderr: "inherit",
       stdin: "ignore",

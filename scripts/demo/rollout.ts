@@ -15,6 +15,7 @@ export interface RolloutPlan {
   rollout: number;
   trialDir: string;
   upstream: string;
+  runFlags: readonly string[];
 }
 
 export interface RolloutResult {
@@ -79,6 +80,7 @@ function commandLine(plan: RolloutPlan, home: string): string[] {
       "--max-context-tokens",
       "2048",
     ],
+    ...plan.runFlags,
     ...["--harness", "pi", "--harness-home", home],
     ...piArgs.map((argument) => `--harness-arg=${argument}`),
     "--",

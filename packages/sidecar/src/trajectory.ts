@@ -94,6 +94,7 @@ export class Trajectory extends TurnLog {
     );
     for (const { record } of writer.recovered === null ? [] : turnsInCommitOrder(writer.recovered.log))
       trajectory.endings.set(record.call_id, endingOf(record));
+    writer.forgetRecovered();
     return trajectory;
   }
 
