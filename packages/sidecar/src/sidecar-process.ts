@@ -10,6 +10,7 @@ import { type FlagValues, flagArguments, type Secrets } from "./flags.js";
 
 const RESTARTS_MAX = 5;
 const RESTART_DELAY_MS = 100;
+const STOP_TIMEOUT_MS = 10_000;
 /** Index of the pipe that carries the keys, and of the inherited anchor descriptor, among the child's descriptors. */
 const PARENT_FD = 3;
 const ANCHOR_FD = 4;
@@ -51,11 +52,16 @@ export class SidecarProcess {
     return endpoint;
   }
 
-  /** Ends it; resolves when it is gone. */
+  /** Ends it; resolves when it is gone. One that does not end by itself is killed: COMMAND's exit code must not wait for ever. */
   async stop(): Promise<void> {
     this.stopping = true;
     this.child?.kill("SIGTERM");
+    const killer = setTimeout(() => {
+      this.options.warn("the sidecar does not end by itself and is killed");
+      this.child?.kill("SIGKILL");
+    }, STOP_TIMEOUT_MS);
     await this.exited;
+    clearTimeout(killer);
   }
 
   /** Seals without waiting for calls in flight. */
