@@ -17,7 +17,7 @@ export interface HarnessRun {
   /** Directories that come first in PATH: where the harness is installed, and the Node that it needs. */
   binDirs: readonly string[];
   deadlineMs: number;
-  /** Interrupts the harness (SIGINT, as Ctrl-C would). */
+  /** Interrupts the harness (SIGINT, as Ctrl-C would). One that does not end within ten seconds is killed. */
   interrupt?: AbortSignal;
 }
 
@@ -30,6 +30,7 @@ export interface HarnessOutcome {
   stderr: string;
 }
 
+const INTERRUPT_GRACE_MS = 10_000;
 /** Bytes of output kept per stream; a harness that says more has gone wild. */
 const OUTPUT_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -51,11 +52,17 @@ export async function runHarness(run: HarnessRun): Promise<HarnessOutcome> {
     maxBuffer: OUTPUT_BYTES_MAX,
   });
   let timedOut = false;
-  const deadline = setTimeout(() => {
+  const end = (): void => {
     timedOut = true;
     killGroup(child.pid, "SIGKILL");
-  }, run.deadlineMs);
-  run.interrupt?.addEventListener("abort", () => killGroup(child.pid, "SIGINT"), { once: true });
+  };
+  let deadline = setTimeout(end, run.deadlineMs);
+  const interrupt = (): void => {
+    killGroup(child.pid, "SIGINT");
+    clearTimeout(deadline);
+    deadline = setTimeout(end, INTERRUPT_GRACE_MS);
+  };
+  run.interrupt?.addEventListener("abort", interrupt, { once: true });
   try {
     const result = await child;
     const missing = result.code === "ENOENT";
@@ -67,6 +74,7 @@ export async function runHarness(run: HarnessRun): Promise<HarnessOutcome> {
       stderr: String(result.stderr ?? ""),
     };
   } finally {
+    run.interrupt?.removeEventListener("abort", interrupt);
     clearTimeout(deadline);
     killGroup(child.pid, "SIGKILL");
   }
