@@ -26,18 +26,27 @@ if (files.length === 0) {
   process.exit(64);
 }
 
-const machine = { cpu: cpus()[0]?.model ?? "unknown", cores: cpus().length, node: process.version, load: loadavg()[0] ?? 0 };
+const machine = {
+  cpu: cpus()[0]?.model ?? "unknown",
+  cores: cpus().length,
+  node: process.version,
+  load: loadavg()[0] ?? 0,
+};
 console.log(`${machine.cpu} · ${machine.cores} cores · Node ${machine.node} · load ${machine.load.toFixed(2)}`);
 if (machine.load > 1) console.log("The machine is busy: read the ratios, not the figures.");
 
 const results: Record<string, BenchRow[]> = {};
 for (const file of files) {
-  const bench = (await import(pathToFileURL(join(root, "scripts", "bench", file)).href)) as { run(): Promise<BenchRow[]> };
+  const bench = (await import(pathToFileURL(join(root, "scripts", "bench", file)).href)) as {
+    run(): Promise<BenchRow[]>;
+  };
   const rows = await bench.run();
   results[basename(file, ".ts")] = rows;
   for (const row of rows) {
     const ratio = row.ratioTo === undefined ? "" : `  (× ${row.ratioTo})`;
-    console.log(`${basename(file, ".ts").padEnd(12)} ${row.name.padEnd(52)} ${row.value.toPrecision(4).padStart(10)} ${row.unit}${ratio}`);
+    console.log(
+      `${basename(file, ".ts").padEnd(12)} ${row.name.padEnd(52)} ${row.value.toPrecision(4).padStart(10)} ${row.unit}${ratio}`,
+    );
   }
 }
 const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).trim();

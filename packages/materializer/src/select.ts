@@ -56,11 +56,19 @@ function captureReason(turn: EvidenceTurn, policy: SelectPolicy): MaskReason | n
 }
 
 /** Defects of a reply that ended before the policy ended it. */
-const CUT_SHORT: ReadonlySet<string> = new Set(["aborted", "aborted_by_seal", "stream_cut", "engine_error"]);
+const CUT_SHORT: ReadonlySet<string> = new Set([
+  "aborted",
+  "aborted_by_seal",
+  "stream_cut",
+  "engine_error",
+  "unparsed_chunk",
+]);
 
-/** Defects that have a reason of their own; any other defect is damage. */
+/** Defects that have a reason of their own, or that take nothing from the ids (an engine that counts nothing); any other defect is damage. */
 function isNamedDefect(defect: string): boolean {
-  return CUT_SHORT.has(defect) || defect === "client_gone" || defect.startsWith("logprob");
+  return (
+    CUT_SHORT.has(defect) || defect === "client_gone" || defect === "usage_missing" || defect.startsWith("logprob")
+  );
 }
 
 function missingLogprobs(turn: EvidenceTurn): "none" | "some" | "all" {

@@ -25,7 +25,9 @@ describe("OpenAI Responses through the sidecar", () => {
     };
     const input: OpenAI.Responses.ResponseInput = [user("list the files")];
     const first = await ask(input);
-    const call = first.output.find((item) => item.type === "function_call")!;
+    const call = first.output.find(
+      (item): item is OpenAI.Responses.ResponseFunctionToolCall => item.type === "function_call",
+    )!;
     expect(call.name).toBe("bash");
     input.push(...(first.output as OpenAI.Responses.ResponseInput), {
       type: "function_call_output",

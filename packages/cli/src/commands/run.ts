@@ -69,7 +69,8 @@ async function runHarness(name: string, words: readonly string[], flags: RunFlag
   const nowhere = { openai_base_url: "http://127.0.0.1:0/v1", anthropic_base_url: "http://127.0.0.1:0", api_key: "" };
   const program = adapter.configure({ ...target, endpoint: nowhere }).argv(prompt)[0]!;
   try {
-    return await runCommand(flagValues(flags), [program], {
+    // The sidecar knows a harness by the name of its rules, which classify its calls.
+    return await runCommand(flagValues({ ...flags, harness: [adapter.rules] }), [program], {
       ...io,
       prepare: (endpoint) => {
         const setup = writeHarness(adapter, { ...target, endpoint });
