@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { TASK_KINDS } from "@tito/reference-engine";
 import { rendererFlags } from "./demo/bundle.js";
 import { runDemo } from "./demo/demo.js";
+import { GRADED_TASKS } from "./demo/tasks.js";
 
 const { values } = parseArgs({
   options: {
@@ -33,7 +33,7 @@ const runFlags = values.renderer || values.incremental ? await rendererFlags(out
 console.log(`Pi (unmodified) → tito sidecar → embedded engine. Everything is kept in ${out}\n`);
 const result = await runDemo({
   out,
-  kinds: TASK_KINDS,
+  tasks: GRADED_TASKS,
   rolloutsPerTask: Number(values.rollouts),
   seed: Number(values.seed),
   parallel: 2,
@@ -45,7 +45,7 @@ const result = await runDemo({
         : `not solved: ${answer === null ? "no answer file" : `answer ${JSON.stringify(answer)}, not ${plan.task.expected.text}`}`;
     const exit = exitCode === 0 ? "" : ` (exit code ${exitCode})`;
     console.log(
-      `  ${seconds().padStart(7)}  rollout ${String(plan.rollout + 1).padStart(2)}  ${plan.task.prompt.padEnd(72)} ${verdict}${exit}`,
+      `  ${seconds().padStart(7)}  rollout ${String(plan.rollout + 1).padStart(2)}  ${plan.task.prompt.padEnd(56)} ${verdict}${exit}`,
     );
   },
   onMaterialize: () => console.log("\ntito materialize trials/ --out samples.jsonl\n"),

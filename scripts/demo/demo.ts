@@ -1,16 +1,16 @@
 /** The whole way, from a real harness to training samples, on the embedded engine. `npm run demo` prints it; a test asserts it. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { demoTasks, type TaskKind } from "@tito/reference-engine";
+import type { DemoTask } from "@tito/reference-engine";
 import { startEngineProcess, tito } from "./processes.js";
 import { type RolloutPlan, type RolloutResult, runRollout } from "./rollout.js";
 import { type Fidelity, measureFidelity, readRuns } from "./score.js";
 
 export interface DemoOptions {
   out: string;
-  kinds: readonly TaskKind[];
+  tasks: readonly DemoTask[];
   rolloutsPerTask: number;
-  /** Of the tasks and of the engine's draws. */
+  /** Of the engine's draws. */
   seed: number;
   /** Rollouts at a time. */
   parallel: number;
@@ -52,17 +52,16 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
 
 function planRollouts(options: DemoOptions, trialsDir: string, upstream: string): RolloutPlan[] {
   const demo = process.pid;
-  return options.kinds.flatMap((kind, kindIndex) => {
-    const task = demoTasks(kind, 1, options.seed)[0]!;
-    return Array.from({ length: options.rolloutsPerTask }, (_, index) => ({
+  return options.tasks.flatMap((task, taskIndex) =>
+    Array.from({ length: options.rolloutsPerTask }, (_, index) => ({
       task,
       demo,
-      rollout: kindIndex * options.rolloutsPerTask + index,
+      rollout: taskIndex * options.rolloutsPerTask + index,
       trialDir: join(trialsDir, `${task.id}__${index + 1}`),
       upstream,
       runFlags: options.runFlags ?? [],
-    }));
-  });
+    })),
+  );
 }
 
 async function runAll(plans: readonly RolloutPlan[], options: DemoOptions): Promise<RolloutResult[]> {

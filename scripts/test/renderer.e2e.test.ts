@@ -7,6 +7,7 @@ import { rendererFlags } from "../demo/bundle.js";
 import { type DemoResult, runDemo } from "../demo/demo.js";
 import { root, startEngineProcess, tito } from "../demo/processes.js";
 import { readRuns } from "../demo/score.js";
+import { EASY_TASK, GRADED_TASKS } from "../demo/tasks.js";
 import { expectEachTrainedTokenIsTheEngines, readEngineLog } from "./engine-log.js";
 
 const dir = mkdtempSync(join(tmpdir(), "tito-renderer-test-"));
@@ -54,7 +55,7 @@ describe("the demo, with real Pi and the trained policy, whoever renders", () =>
     const out = join(dir, name);
     demos.set(
       name,
-      await runDemo({ out, kinds: ["sum", "larger"], rolloutsPerTask: 2, seed: 7, parallel: 2, runFlags }),
+      await runDemo({ out, tasks: [EASY_TASK, GRADED_TASKS[0]!], rolloutsPerTask: 2, seed: 7, parallel: 2, runFlags }),
     );
   };
   const runsOf = (name: string): RolloutRun[] => readRuns(demos.get(name)!.samplesFile);
