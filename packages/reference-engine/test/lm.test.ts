@@ -32,13 +32,20 @@ describe("the language model behind the engine", () => {
     const { prompt, ids, logprobs } = sampled(body);
     expect(ids).toHaveLength(24);
     expect(logprobs.every((value) => Math.fround(value) === value && value <= 0)).toBe(true);
-    const scoring = { prompt: [...prompt, ...ids], max_tokens: 1, prompt_logprobs: 2, prompt_logprobs_temperature: temperature };
+    const scoring = {
+      prompt: [...prompt, ...ids],
+      max_tokens: 1,
+      prompt_logprobs: 2,
+      prompt_logprobs_temperature: temperature,
+    };
     const scored = (await post(`${engine.url}/v1/completions`, scoring)).body.choices[0].prompt_logprobs;
     expect(scored).toHaveLength(prompt.length + ids.length);
     expect(scored[0]).toBeNull();
     expect(ids.map((id, at) => scored[prompt.length + at][id].logprob)).toEqual(logprobs);
     expect(Object.keys(scored[5]).length).toBeGreaterThanOrEqual(2);
-    const best = Object.values(scored[5] as Record<string, { rank: number; logprob: number }>).filter(({ rank }) => rank === 1);
+    const best = Object.values(scored[5] as Record<string, { rank: number; logprob: number }>).filter(
+      ({ rank }) => rank === 1,
+    );
     expect(best).toHaveLength(1);
   });
 
@@ -56,7 +63,8 @@ describe("the language model behind the engine", () => {
 
   it("draws the same tokens for the same seed, and others for another", async () => {
     const engine = await start();
-    const draw = async (seed: number) => sampled((await post(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, seed, ...EVIDENCE })).body);
+    const draw = async (seed: number) =>
+      sampled((await post(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, seed, ...EVIDENCE })).body);
     expect(await draw(1)).toEqual(await draw(1));
     expect((await draw(1)).ids).not.toEqual((await draw(2)).ids);
     const events = await streamed(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, seed: 1, ...EVIDENCE });
@@ -65,7 +73,8 @@ describe("the language model behind the engine", () => {
 
   it("without a seed draws by the prompt and how often it was seen, in whatever order requests come", async () => {
     const ask = async (url: string, content: string) =>
-      sampled((await post(`${url}/v1/chat/completions`, { messages: [{ role: "user", content }], ...EVIDENCE })).body).ids;
+      sampled((await post(`${url}/v1/chat/completions`, { messages: [{ role: "user", content }], ...EVIDENCE })).body)
+        .ids;
     const a = await start();
     const first = [await ask(a.url, "x"), await ask(a.url, "x"), await ask(a.url, "y")];
     expect(first[0]).not.toEqual(first[1]);
@@ -79,17 +88,30 @@ describe("the language model behind the engine", () => {
 
   it("gives n choices of their own, and temperature 0 always the most probable token", async () => {
     const engine = await start();
-    const { body } = await post(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, n: 2, seed: 4, ...EVIDENCE });
+    const { body } = await post(`${engine.url}/v1/chat/completions`, {
+      messages: MESSAGES,
+      n: 2,
+      seed: 4,
+      ...EVIDENCE,
+    });
     expect(body.choices.map(({ index }: { index: number }) => index)).toEqual([0, 1]);
     expect(body.choices[0].token_ids).not.toEqual(body.choices[1].token_ids);
-    const greedy = await post(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, temperature: 0, ...EVIDENCE, top_logprobs: 1 });
-    for (const entry of greedy.body.choices[0].logprobs.content) expect(entry.top_logprobs[0]).toEqual({ ...entry, top_logprobs: undefined });
+    const greedy = await post(`${engine.url}/v1/chat/completions`, {
+      messages: MESSAGES,
+      temperature: 0,
+      ...EVIDENCE,
+      top_logprobs: 1,
+    });
+    for (const entry of greedy.body.choices[0].logprobs.content)
+      expect(entry.top_logprobs[0]).toEqual({ ...entry, top_logprobs: undefined });
   });
 
   it("applies filters and penalties, and reports what was really drawn from", async () => {
     const engine = await start();
     const ask = async (more: object) =>
-      sampled((await post(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, seed: 6, ...EVIDENCE, ...more })).body);
+      sampled(
+        (await post(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, seed: 6, ...EVIDENCE, ...more })).body,
+      );
     const greedy = await ask({ temperature: 0 });
     for (const filter of [{ top_k: 1 }, { top_p: 1e-6 }, { min_p: 1 }]) {
       const only = await ask(filter);

@@ -3,7 +3,7 @@ import { cosSin, exp, log } from "./exact-math.js";
 import type { Kernel, Tensor } from "./kernel.js";
 
 /** Weights of one layer, each matrix transposed to [in, out] for the kernel. */
-export interface LayerWeights {
+interface LayerWeights {
   readonly inputNorm: Float32Array;
   readonly query: Tensor;
   readonly key: Tensor;

@@ -3,10 +3,10 @@ import { rowKernelCode } from "./row-kernel-code.js";
 import { assembleModule } from "./wasm-code.js";
 
 /** Start of a float array in the kernel's memory, in bytes. */
-export type Pointer = number;
+type Pointer = number;
 
 /** Functions in WebAssembly; pointers in bytes, counts and strides in floats. */
-export interface KernelFunctions {
+interface KernelFunctions {
   /** C[m,n] (+)= A[m,k]·B[k,n]; n a multiple of 4. See gemm-code.ts. */
   gemm(
     c: Pointer,

@@ -1,7 +1,7 @@
 import { exp, log } from "./exact-math.js";
 
 /** log Σ exp(logits / T), in f64, summed in index order. −Infinity entries (filtered tokens) add nothing. */
-export function logSumExp(logits: Float32Array | Float64Array, temperature: number): number {
+function logSumExp(logits: Float32Array | Float64Array, temperature: number): number {
   let highest = Number.NEGATIVE_INFINITY;
   for (const logit of logits) if (logit > highest) highest = logit;
   let sum = 0;

@@ -9,7 +9,7 @@ import { type NamedTensor, readSafetensors } from "./safetensors.js";
 import { parseTokenizer, type Tokenizer } from "./tokenizer.js";
 
 /** One sequence under way: the keys and values of its tokens so far. */
-export interface Session {
+interface Session {
   /** Tokens so far. */
   readonly length: number;
   /** Appends the tokens and returns the logits behind the last one, [vocabSize]. At least one id; `context_overflow` beyond the context. */
@@ -51,11 +51,7 @@ export async function loadModel(dir: string): Promise<Model> {
 }
 
 /** A model from its parts; `tensors` under their Hugging Face names. */
-export function createModel(
-  config: ModelConfig,
-  tokenizer: Tokenizer,
-  tensors: ReadonlyMap<string, NamedTensor>,
-): Model {
+function createModel(config: ModelConfig, tokenizer: Tokenizer, tensors: ReadonlyMap<string, NamedTensor>): Model {
   if (tokenizer.vocabSize !== config.vocabSize) {
     throw invalidModel("tokenizer.json", `${tokenizer.vocabSize} tokens, but config.json says ${config.vocabSize}`);
   }

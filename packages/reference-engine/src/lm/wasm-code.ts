@@ -3,12 +3,12 @@
 export type Code = readonly number[];
 
 /** Value types: i32, f32 and the 16-byte vector of four f32. */
-export const TYPES = { i32: 0x7f, f32: 0x7d, v128: 0x7b } as const;
+const TYPES = { i32: 0x7f, f32: 0x7d, v128: 0x7b } as const;
 
 export type ValueType = keyof typeof TYPES;
 
 /** Unsigned LEB128. */
-export function leb(value: number): number[] {
+function leb(value: number): number[] {
   const out: number[] = [];
   let rest = value;
   do {

@@ -20,7 +20,7 @@ export interface Episode {
 }
 
 /** The system message as Pi sends it. */
-export function systemMessage(date: string, directory: string): ChatMessage {
+function systemMessage(date: string, directory: string): ChatMessage {
   return {
     role: "system",
     content: `${SYSTEM_PROMPT}\nCurrent date: ${date}\nCurrent working directory: ${directory}`,
@@ -45,7 +45,7 @@ export function drawConversation(rng: Rng, surroundings: boolean): ChatMessage[]
 }
 
 /** The turns that solve a task: what a perfect policy would sample, and what the tools would answer. */
-export function solve(task: DemoTask): ChatMessage[] {
+function solve(task: DemoTask): ChatMessage[] {
   const answer = task.expected.text;
   const save = callTool("save", { name: task.expected.file, text: answer });
   const end: ChatMessage[] = [

@@ -1,7 +1,7 @@
 import type { Parameters } from "./parameters.js";
 
 /** Adam with gradient clipping and a warm-up, plateau, linear-decay schedule over a token budget. */
-export interface OptimizerSettings {
+interface OptimizerSettings {
   readonly learningRate: number;
   readonly warmupSteps: number;
   /** Fraction of the token budget at which the decay starts. */
@@ -15,7 +15,7 @@ export interface OptimizerSettings {
   readonly clipNorm: number;
 }
 
-export const ADAM: OptimizerSettings = {
+const ADAM: OptimizerSettings = {
   learningRate: 3e-3,
   warmupSteps: 100,
   decayFrom: 0.4,

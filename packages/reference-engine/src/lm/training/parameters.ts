@@ -14,7 +14,7 @@ export interface Parameter {
   readonly transposed: Tensor | undefined;
 }
 
-export interface LayerParameters {
+interface LayerParameters {
   readonly inputNorm: Parameter;
   readonly query: Parameter;
   readonly key: Parameter;

@@ -1,0 +1,36 @@
+/**
+ * `npm run check:full [PART…]`: what takes too long for every change. Each part is a command that can be run by itself; a part that cannot run here says why.
+ * Parts: random-trees, crash-loop, flat-memory, policy, vllm.
+ */
+import { spawnSync } from "node:child_process";
+import { resolve } from "node:path";
+
+const root = resolve(import.meta.dirname, "..");
+
+const PARTS: readonly { name: string; command: readonly string[]; env?: Record<string, string> }[] = [
+  {
+    name: "random-trees",
+    command: ["node_modules/.bin/vitest", "run", "--project", "unit", "packages/continuity/test/random-trees.test.ts"],
+    env: { TITO_TREES: "100000" },
+  },
+  { name: "crash-loop", command: ["node", "--import", "tsx", "scripts/crash-loop.ts", "--kills", "2000"] },
+  { name: "flat-memory", command: ["node", "--import", "tsx", "packages/materializer/test/fixtures/flat-memory.ts"] },
+  { name: "policy", command: ["node", "--import", "tsx", "scripts/train-policy.ts", "--measure"] },
+  { name: "vllm", command: ["bash", "scripts/e2e-vllm.sh"] },
+];
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !PARTS.some((part) => part.name === name));
+if (unknown.length > 0) {
+  console.error(`no part is called ${unknown.join(", ")}; parts: ${PARTS.map((part) => part.name).join(", ")}`);
+  process.exit(64);
+}
+const failed: string[] = [];
+for (const part of PARTS.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
+  console.log(`--- ${part.name}: ${part.command.join(" ")}`);
+  const [program, ...args] = part.command;
+  const run = spawnSync(program!, args, { cwd: root, stdio: "inherit", env: { ...process.env, ...part.env } });
+  if (run.status !== 0) failed.push(part.name);
+}
+console.log(failed.length === 0 ? "all parts passed" : `failed: ${failed.join(", ")}`);
+process.exitCode = failed.length === 0 ? 0 : 1;
