@@ -11,9 +11,7 @@ import { TitoError } from "./errors.js";
 import type { Place } from "./frame-file.js";
 import { Journal } from "./journal.js";
 import { LIMITS } from "./limits.js";
-import { rebuildLines } from "./lines.js";
 import { MANIFEST_SCHEMA, type Manifest } from "./manifest.js";
-import { readTrajectory } from "./read-trajectory.js";
 import { encodeRecord } from "./record-codec.js";
 import {
   type CommitRecord,
@@ -23,6 +21,7 @@ import {
   RecordType,
   type TurnRecord,
 } from "./records.js";
+import { recover } from "./recover.js";
 import { type OpenSegment, SegmentPool } from "./segment-pool.js";
 import { Tally } from "./tally.js";
 import {
@@ -67,17 +66,6 @@ export async function createTrajectoryWriter(options: TrajectoryWriterOptions): 
     dir.root.close();
     if (TitoError.is(cause)) throw cause;
     throw new TitoError("cannot_write", `${dir.root.path}: ${(cause as Error).message}`, { cause });
-  }
-}
-
-function recover(dir: string): Recovered | null {
-  try {
-    const log = readTrajectory(dir, { mode: "salvage" });
-    return { log, lines: rebuildLines(log) };
-  } catch (error) {
-    // a boot that died before it wrote anything leaves nothing to recover
-    if (TitoError.is(error) && error.code === "not_found") return null;
-    throw error;
   }
 }
 

@@ -22,7 +22,7 @@ export const VOCABULARIES: Record<string, string> = {
   "llama-3.1": lenml("llama3_1"),
 };
 
-export const wasmPath = createRequire(import.meta.url).resolve("tiktoken/lite/tiktoken_bg.wasm");
+const wasmPath = createRequire(import.meta.url).resolve("tiktoken/lite/tiktoken_bg.wasm");
 
 /** Says loudly what did not run and why. */
 export function vocabularyMissing(name: string): boolean {

@@ -54,7 +54,7 @@ export const GREEDY: Record<string, number> = {
 /** Marks the sidecar's own start-up calls in an engine's log. */
 export const PROBE_HEADERS = { "x-tito-probe": "1" };
 
-export interface ProbeFields {
+interface ProbeFields {
   sampling: Record<string, number>;
   maxTokens: number;
   stream: boolean;

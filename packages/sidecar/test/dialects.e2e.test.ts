@@ -25,9 +25,8 @@ describe("OpenAI Responses through the sidecar", () => {
     };
     const input: OpenAI.Responses.ResponseInput = [user("list the files")];
     const first = await ask(input);
-    const call = first.output.find(
-      (item): item is OpenAI.Responses.ResponseFunctionToolCall => item.type === "function_call",
-    )!;
+    const items: readonly { type: string }[] = first.output;
+    const call = items.find((item) => item.type === "function_call") as OpenAI.Responses.ResponseFunctionToolCall;
     expect(call.name).toBe("bash");
     input.push(...(first.output as OpenAI.Responses.ResponseInput), {
       type: "function_call_output",

@@ -8,7 +8,7 @@ export const BUNDLE_SCHEMA = "tito.renderer_bundle/v1";
 export const BUNDLE_FILES = ["ranks.txt", "tokenizer.json", "template.jinja", "bpe.wasm"] as const;
 export type BundleFile = (typeof BUNDLE_FILES)[number];
 
-export interface FileDigest {
+interface FileDigest {
   bytes: number;
   sha256: string;
 }

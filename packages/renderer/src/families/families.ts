@@ -22,7 +22,7 @@ import {
 } from "./tagged.js";
 
 /** What a turn of a family can hold, under the template arguments in force. */
-export interface Carries {
+interface Carries {
   /** `always`: the prompt opens a block, and the template cannot print a turn without one. */
   reasoning(templateArguments: Readonly<Record<string, unknown>>): "never" | "optional" | "always";
   calls_max: number;

@@ -17,7 +17,7 @@ export interface ContentForm {
 }
 
 /** Text before the first call, without what the template itself puts there. */
-export function contentBefore(
+function contentBefore(
   spans: readonly Span[],
   form: ContentForm,
   afterReasoning: boolean,
@@ -31,7 +31,7 @@ export function contentBefore(
 }
 
 /** Cuts the spans after the content into call bodies. Null when anything but white space stands between calls, or a call does not close. */
-export function callBodies(spans: readonly Span[], marks: { open: string; close: string }): string[] | null {
+function callBodies(spans: readonly Span[], marks: { open: string; close: string }): string[] | null {
   const bodies: string[] = [];
   let at = 0;
   while (at < spans.length) {

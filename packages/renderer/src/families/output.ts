@@ -18,7 +18,7 @@ export interface ParsedOutput {
 }
 
 /** What a parser may know beside the sampled ids. */
-export interface ParseContext {
+interface ParseContext {
   /** The prompt ended inside a reasoning block, so the sampled ids begin in it. */
   reasoning_open: boolean;
   tools: readonly ToolDefinition[];
@@ -27,7 +27,7 @@ export interface ParseContext {
 export type Parse = (spans: readonly Span[], context: ParseContext) => ParsedOutput;
 
 /** Makes tool-call ids: the same for the same ids at the same place of a conversation, whoever parses them. */
-export function toolCallId(promptTokens: number, sampledIds: Int32Array, index: number): string {
+function toolCallId(promptTokens: number, sampledIds: Int32Array, index: number): string {
   const bytes = new Uint8Array(sampledIds.buffer, sampledIds.byteOffset, sampledIds.byteLength);
   const hash = createHash("sha256").update(bytes).update(`/${promptTokens}/${index}`);
   return `call_${hash.digest("hex").slice(0, 24)}`;

@@ -8,7 +8,7 @@ export interface ReasoningSplit {
 }
 
 /** Text between the marks without the line breaks that templates put around it. */
-export const stripBreaks = (text: string): string => text.replace(/^\n+/, "").replace(/\n+$/, "");
+const stripBreaks = (text: string): string => text.replace(/^\n+/, "").replace(/\n+$/, "");
 
 /**
  * Takes the reasoning block off the front. A block that never closes is reasoning to the end (a turn cut by length).

@@ -46,7 +46,7 @@ const TOOLS: ToolDefinition[] = [
 ];
 
 /** Small seeded generator (mulberry32): the same conversations for the same seed everywhere. */
-export function seeded(seed: number): (below: number) => number {
+function seeded(seed: number): (below: number) => number {
   let state = seed >>> 0;
   return (below) => {
     state = (state + 0x6d2b79f5) >>> 0;

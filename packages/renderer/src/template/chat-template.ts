@@ -17,7 +17,7 @@ const DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" 
 const two = (value: number): string => String(value).padStart(2, "0");
 
 /** Python's strftime for a date `YYYY-MM-DD` at midnight, in the C locale. */
-export function formatDate(date: string, format: string): string {
+function formatDate(date: string, format: string): string {
   const at = new Date(`${date}T00:00:00Z`);
   const month = MONTHS[at.getUTCMonth()]!;
   const day = DAYS[at.getUTCDay()]!;

@@ -130,7 +130,7 @@ const WORDS: [string, JsonValue][] = [
 ];
 
 /** @throws TitoError `bad_request` with the place, when `text` is not JSON. */
-export function parseLosslessJson(text: string): JsonValue {
+function parseLosslessJson(text: string): JsonValue {
   return new Reader(text).document();
 }
 

@@ -7,7 +7,7 @@
  */
 
 /** Pieces up to this length, in UTF-16 units, go to the BPE engine. Its cost there is some milliseconds per piece at most. */
-export const PIECE_UNITS_MAX = 512;
+const PIECE_UNITS_MAX = 512;
 
 const LETTER = 1;
 const DIGIT = 2;

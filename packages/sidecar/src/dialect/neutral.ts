@@ -4,9 +4,6 @@
  */
 import type { Dialect, Message, ToolDefinition } from "@tito/format";
 
-/** A JSON value whose numbers may have lost their spelling; use raw text where the spelling matters. */
-export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
-
 /**
  * How a tool was offered when it was not a plain function: inside a namespace, or as a custom tool that takes free text.
  * A dialect gives a call back in the shape in which the tool was offered.
