@@ -46,12 +46,21 @@ function tool(name: string, description: string, parameters: readonly string[]) 
   };
 }
 
-/** The first `count` held-out tasks of a kind: operands that no training episode has, whatever their order. Same seed, same tasks. */
+/** Held-out draws in a row without a new task, after which a kind counts as used up. */
+const DRAWS_WITHOUT_NEW_MAX = 20_000;
+
+/**
+ * The first `count` held-out tasks of a kind: operands that no training episode has, whatever their order. Same seed, same tasks.
+ * Throws RangeError when the kind has fewer (total has 208, the others a thousand).
+ */
 export function demoTasks(kind: TaskKind, count: number, seed: string | number = 0): DemoTask[] {
   const rng = rngFrom("demo tasks", seed, kind);
   const tasks = new Map<string, DemoTask>();
-  while (tasks.size < count) {
+  for (let unchanged = 0; tasks.size < count; ) {
     const task = makeTask(kind, rng, "held out");
+    unchanged = tasks.has(task.id) ? unchanged + 1 : 0;
+    if (unchanged > DRAWS_WITHOUT_NEW_MAX)
+      throw new RangeError(`${kind} has only ${tasks.size} held-out tasks, ${count} were asked for`);
     tasks.set(task.id, task);
   }
   return [...tasks.values()];

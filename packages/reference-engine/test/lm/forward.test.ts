@@ -68,8 +68,8 @@ describe("prefill, decode and scoring", () => {
   });
 });
 
-// Both sides compute in float32 and add in another order; a token a million times less likely than the best shows most of it.
-it("log probabilities equal those of transformers' LlamaForCausalLM to 1e-4, those of likely tokens to 1e-5", () => {
+// The goldens are float64. A token a million times less likely than the best shows most of the rounding; transformers itself in float32 is off by 6e-5 there.
+it("log probabilities equal those of transformers' LlamaForCausalLM to 3e-5, those of likely tokens to 1e-5", () => {
   const cases = JSON.parse(readFileSync(golden("logprob-goldens.json"), "utf8")) as {
     ids: number[];
     logprobs: number[];
@@ -83,9 +83,8 @@ it("log probabilities equal those of transformers' LlamaForCausalLM to 1e-4, tho
       if (expected > Math.log(0.01)) largestLikely = Math.max(largestLikely, difference);
     }
   }
-  console.log(`largest difference ${largest}, of tokens with a chance above 1 %: ${largestLikely}`);
   expect(cases.length).toBeGreaterThanOrEqual(6);
-  expect(largest).toBeLessThan(1e-4);
+  expect(largest).toBeLessThan(3e-5);
   expect(largestLikely).toBeLessThan(1e-5);
 });
 

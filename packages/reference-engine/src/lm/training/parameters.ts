@@ -88,8 +88,8 @@ export function allocateParameters(config: ModelConfig, kernel: Kernel): Paramet
 }
 
 /**
- * Random start: normal, 1/√in for projections (half where they add to the residual stream), 0.1 for embeddings. Queries and keys of that size break the
- * symmetry of attention early; with a deviation of 0.05 the loss stayed on its plateau twice as long.
+ * Random start: normal, 1/√in for projections (half where they add to the residual stream), 0.1 for embeddings. A run that started from 0.05 throughout was
+ * still on its first plateau after 850,000 tokens.
  */
 export function initialise(parameters: Parameters, rng: Rng): void {
   for (const { name, shape, value } of parameters.all) {

@@ -1,4 +1,4 @@
-"""log π of fixed id sequences under transformers' LlamaForCausalLM in float32, as the yardstick of our own forward pass.
+"""log π of fixed id sequences under transformers' LlamaForCausalLM in float64, as the yardstick of our own forward pass.
 
     python make_logprob_goldens.py fixtures/policy > logprob-goldens.json     (pip install torch transformers, CPU)
 """
@@ -18,7 +18,7 @@ CHAT = [
 
 def main() -> None:
     directory = sys.argv[1]
-    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float64).eval()
     tokenizer = AutoTokenizer.from_pretrained(directory)
     chat = tokenizer.apply_chat_template(CHAT, add_generation_prompt=True, tokenize=False)
     rng = random.Random(3)
@@ -28,7 +28,7 @@ def main() -> None:
     cases = []
     for ids in sequences:
         with torch.no_grad():
-            logits = model(torch.tensor([ids])).logits[0].double()
+            logits = model(torch.tensor([ids])).logits[0]
         logprobs = torch.log_softmax(logits, -1)[:-1].gather(1, torch.tensor(ids[1:])[:, None])[:, 0]
         cases.append({"ids": ids, "logprobs": [round(value, 7) for value in logprobs.tolist()]})
     print("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]")
