@@ -32,35 +32,42 @@ interface Reply {
   choices: { message: { content: string | null; tool_calls?: { id: string }[] } }[];
 }
 
+/** System and user message as the demo's harness sends them. */
+function opening(text: string): object[] {
+  const surroundings = "Current date: 2026-11-30\nCurrent working directory: /tmp/tito-000000/00";
+  return [
+    { role: "system", content: `${SYSTEM_PROMPT}\n${surroundings}` },
+    { role: "user", content: text },
+  ];
+}
+
+async function ask(baseUrl: string, key: string, messages: object[], seed: number, stream: boolean): Promise<string> {
+  const response = await fetch(`${baseUrl}/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model: "policy", messages, tools: DEMO_TOOLS, seed, max_tokens: 64, stream }),
+  });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  return response.text();
+}
+
 /** A conversation of the demo's shape, up to four calls: as long as the policy calls tools it gets results. */
 async function converse(baseUrl: string, key: string, seed: number): Promise<void> {
-  const messages: object[] = [
-    {
-      role: "system",
-      content: `${SYSTEM_PROMPT}\nCurrent date: 2026-11-30\nCurrent working directory: /tmp/tito-000000/00`,
-    },
-    { role: "user", content: `Use calc and save the sum in answer.txt: ${37 + (seed % 7)} 58` },
-  ];
+  const messages = opening(`Use calc and save the sum in answer.txt: ${37 + (seed % 7)} 58`);
   for (let turn = 0; turn < 4; turn++) {
-    const response = await fetch(`${baseUrl}/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-      body: JSON.stringify({
-        model: "policy",
-        messages,
-        tools: DEMO_TOOLS,
-        seed: seed + turn,
-        max_tokens: 64,
-        stream: false,
-      }),
-    });
-    if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
-    const { message } = ((await response.json()) as Reply).choices[0]!;
+    const reply = JSON.parse(await ask(baseUrl, key, messages, seed + turn, false)) as Reply;
+    const { message } = reply.choices[0]!;
     const calls = message.tool_calls ?? [];
     if (calls.length === 0) return;
     messages.push(message);
     for (const call of calls) messages.push({ role: "tool", tool_call_id: call.id, content: "95" });
   }
+}
+
+/** One streamed call that the policy was never trained for: its tokens are anything but certain. */
+async function stray(baseUrl: string, key: string, seed: number): Promise<void> {
+  const body = await ask(baseUrl, key, opening("What is the sea like, 3 or 4?"), seed, true);
+  if (!body.trimEnd().endsWith("data: [DONE]")) throw new Error(`the stream broke off: ${body.slice(-200)}`);
 }
 
 async function record(name: string, flags: readonly string[]): Promise<Exact[]> {
@@ -90,6 +97,7 @@ async function record(name: string, flags: readonly string[]): Promise<Exact[]> 
   const endpoint = JSON.parse(line) as { openai_base_url: string; api_key: string };
   for (let conversation = 0; conversation < CONVERSATIONS; conversation++) {
     await converse(endpoint.openai_base_url, endpoint.api_key, 100 * conversation);
+    await stray(endpoint.openai_base_url, endpoint.api_key, 100 * conversation);
   }
   sidecar.kill("SIGTERM");
   await once(sidecar, "exit");
@@ -139,11 +147,13 @@ try {
     "1",
   ]);
   let worst = 0;
+  let lowest = 0;
   let scored = 0;
   for (const turn of [...engine, ...renderer, ...incremental]) {
     const again = await rescored(turn);
     again.forEach((logprob, i) => {
       worst = Math.max(worst, Math.abs(logprob - turn.logprobs[i]!));
+      lowest = Math.min(lowest, logprob);
     });
     scored += again.length;
   }
@@ -153,7 +163,9 @@ try {
   console.log(`render probe                            equal (checked by the sidecar at start)`);
   console.log(`engine and renderer source, same ids    ${sources}`);
   console.log(`full history and incremental, same ids  ${modes}`);
-  console.log(`log probabilities, ${scored} tokens          largest difference ${worst.toExponential(2)}`);
+  console.log(
+    `log probabilities, ${scored} tokens  from ${lowest.toFixed(2)} to 0: largest difference ${worst.toExponential(2)}`,
+  );
   if (!sources || !modes || !(worst <= TOLERANCE) || scored === 0) process.exitCode = 1;
 } finally {
   rmSync(work, { recursive: true, force: true });
