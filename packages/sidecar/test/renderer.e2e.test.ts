@@ -204,7 +204,7 @@ describe("the renderer source", () => {
     expect(turn!.record.message.content).toMatch(/^Good.* And good night\.$/);
   });
 
-  it("marks a turn whose prompt the engine changed", async () => {
+  it("marks a turn whose prompt the engine counts otherwise", async () => {
     const engine = await scriptedEngine(RULES);
     const started = await startTestSidecar(engine, { renderer: bundle.dir });
     await engineTest(engine, "faults", { fault: { kind: "wrong_usage", promptTokens: 1, completionTokens: 0 } });
