@@ -259,7 +259,7 @@ export class ChunkInterpreter extends Interpreter {
     if (object === scope.variables.get("loop")) {
       const attribute = this.#memberName(expr, environment);
       const value = (object as ObjectValue).value.get(attribute) ?? new UndefinedValue();
-      scope.reads.push({ kind: "loop", attribute, value });
+      scope.note({ kind: "loop", attribute, value });
       return value;
     }
     if (
@@ -271,7 +271,7 @@ export class ChunkInterpreter extends Interpreter {
       const index = this.evaluate(expr.property, environment);
       if (index instanceof IntegerValue) {
         const value = object.value.at(index.value) ?? new UndefinedValue();
-        scope.reads.push({ kind: "item", name, index: index.value, value });
+        scope.note({ kind: "item", name, index: index.value, value });
         return value;
       }
     }

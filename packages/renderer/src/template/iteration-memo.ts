@@ -30,6 +30,19 @@ interface Recorded {
   text: string;
 }
 
+function sameRead(a: Read, b: Read): boolean {
+  switch (a.kind) {
+    case "variable":
+      return b.kind === "variable" && a.name === b.name;
+    case "attribute":
+      return b.kind === "attribute" && a.name === b.name && a.attribute === b.attribute;
+    case "item":
+      return b.kind === "item" && a.name === b.name && a.index === b.index;
+    case "loop":
+      return b.kind === "loop" && a.attribute === b.attribute;
+  }
+}
+
 const PRIMITIVES = new Set([
   "StringValue",
   "IntegerValue",
@@ -41,7 +54,7 @@ const PRIMITIVES = new Set([
 
 /** Same object, or equal primitives. Messages and tools are interned, so that equal ones are the same object. */
 export function sameValue(a: AnyRuntimeValue, b: AnyRuntimeValue): boolean {
-  return a === b || (a.type === b.type && PRIMITIVES.has(a.type) && Object.is(a.value, b.value));
+  return a === b || (Object.is(a.value, b.value) && a.type === b.type && PRIMITIVES.has(a.type));
 }
 
 /** The scope of an iteration that is being recorded. */
@@ -84,13 +97,18 @@ export class RecordingScope extends Environment {
     const value = this.#outer.lookupVariable(name);
     if (this.quiet) return value;
     if (value instanceof NamespaceValue) this.replayable = false;
-    this.reads.push({ kind: "variable", name, value });
+    this.note({ kind: "variable", name, value });
     return value;
+  }
+
+  /** Remembers a read; the same one only once. */
+  note(read: Read): void {
+    if (!this.reads.some((known) => sameRead(known, read))) this.reads.push(read);
   }
 
   noteAttribute(name: string, attribute: string, value: AnyRuntimeValue): void {
     const written = this.writes.some((write) => write.name === name && write.attribute === attribute);
-    if (!written) this.reads.push({ kind: "attribute", name, attribute, value });
+    if (!written) this.note({ kind: "attribute", name, attribute, value });
   }
 }
 

@@ -25,6 +25,16 @@ interface Interned {
 }
 
 const INTERNED_UNITS_MAX = 64 * 1024 * 1024;
+const BUCKET_MAX = 64;
+/** Conversations whose beginnings are compared first. */
+const RECENT_MAX = 4;
+
+/** What a bucket's newest message holds; the older ones were counted when they came. */
+function bucketUnits(key: string, bucket: readonly Interned[]): number {
+  const message = bucket[0]?.message;
+  const calls = message?.tool_calls?.reduce((sum, call) => sum + call.arguments.length, 0) ?? 0;
+  return key.length + (contentText(message?.content)?.length ?? 0) + (message?.reasoning?.length ?? 0) + calls;
+}
 
 /** The text of content; parts are joined by line breaks, as vLLM does for templates that take strings. @throws TitoError `unsupported` for anything but text. */
 export function contentText(content: Message["content"]): string | null {
@@ -46,7 +56,8 @@ export function contentText(content: Message["content"]): string | null {
 export class MessageValues {
   readonly #rules: MessageRules;
   readonly #guard: ValueGuard;
-  readonly #messages = new PieceCache<Interned[]>(INTERNED_UNITS_MAX);
+  readonly #messages = new PieceCache<Interned[]>(INTERNED_UNITS_MAX, bucketUnits);
+  #recent: (readonly Interned[])[] = [];
   readonly #tools = new PieceCache<ArrayValue>(INTERNED_UNITS_MAX / 16);
 
   constructor(rules: MessageRules, guard: ValueGuard) {
@@ -54,17 +65,38 @@ export class MessageValues {
     this.#guard = guard;
   }
 
+  /** The conversation's messages; those that an earlier conversation began with are compared in place, the others looked up. */
   messages(messages: readonly Message[]): ArrayValue {
+    const callIds = this.#callIds(messages);
+    const known = this.#longestBeginning(messages, callIds);
+    const interned = messages.map((message, i) => known[i] ?? this.#intern(message, callIds[i]));
+    this.#recent = [interned, ...this.#recent].slice(0, RECENT_MAX);
+    return new ArrayValue(interned.map(({ value }) => value));
+  }
+
+  #callIds(messages: readonly Message[]): (string | undefined)[] {
+    if (this.#rules.call_ids === "as_given") return messages.map((message) => message.tool_call_id);
     const positional = new Map<string, string>();
-    const values = messages.map((message) => {
-      if (this.#rules.call_ids === "positional") {
-        message.tool_calls?.forEach((call, i) => {
-          positional.set(call.id, `functions.${call.name}:${i}`);
-        });
-      }
-      return this.#intern(message, positional.get(message.tool_call_id ?? "") ?? message.tool_call_id);
+    return messages.map((message) => {
+      message.tool_calls?.forEach((call, i) => {
+        positional.set(call.id, `functions.${call.name}:${i}`);
+      });
+      return positional.get(message.tool_call_id ?? "") ?? message.tool_call_id;
     });
-    return new ArrayValue(values);
+  }
+
+  #longestBeginning(messages: readonly Message[], callIds: readonly (string | undefined)[]): readonly Interned[] {
+    let best: readonly Interned[] = [];
+    for (const recent of this.#recent) {
+      const differs = recent.findIndex((known, i) => {
+        const message = messages[i];
+        return message === undefined || known.call_id !== callIds[i] || !sameMessage(known.message, message);
+      });
+      const common = differs < 0 ? recent.length : differs;
+      if (common > best.length) best = recent.slice(0, common);
+      if (common === recent.length || common === messages.length) break;
+    }
+    return best;
   }
 
   /** The tools in OpenAI's form, or null when there are none. */
@@ -78,14 +110,15 @@ export class MessageValues {
     return value;
   }
 
-  #intern(message: Message, callId: string | undefined): ObjectValue {
+  #intern(message: Message, callId: string | undefined): Interned {
     const key = bucketKey(message);
     const bucket = this.#messages.get(key) ?? [];
     const found = bucket.find((known) => known.call_id === callId && sameMessage(known.message, message));
-    if (found !== undefined) return found.value;
+    if (found !== undefined) return found;
     const value = convertToRuntimeValues(this.#message(message, callId)) as ObjectValue;
-    this.#messages.set(key, [{ message, call_id: callId, value }, ...bucket].slice(0, 64));
-    return value;
+    const interned = { message, call_id: callId, value };
+    this.#messages.set(key, [interned, ...bucket].slice(0, BUCKET_MAX));
+    return interned;
   }
 
   #message(message: Message, callId: string | undefined): JsonValue {

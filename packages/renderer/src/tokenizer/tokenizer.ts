@@ -10,6 +10,7 @@ import { longRegions } from "./long-runs.js";
 import { normalizeNfc } from "./nfc.js";
 import { PieceCache } from "./piece-cache.js";
 import { PieceSplitter } from "./piece-splitter.js";
+import { RecentPrompts } from "./recent-prompts.js";
 import { SPLIT_PATTERNS } from "./split-pattern.js";
 import type { AddedToken, TokenizerData } from "./tokenizer-data.js";
 import { ValueGuard } from "./value-guard.js";
@@ -41,6 +42,7 @@ export class Tokenizer {
   readonly #engine: BpeEngine;
   readonly #pieces = new PieceCache<Int32Array>(CACHE_UNITS_MAX);
   readonly #chunks = new PieceCache<ChunkEncoding>(CACHE_UNITS_MAX);
+  readonly #recent = new RecentPrompts();
   #bytes: ByteTable | undefined;
   #ranks: RankTable | undefined;
   #byteIds: Int32Array | undefined;
@@ -83,24 +85,43 @@ export class Tokenizer {
 
   /** Ids of `chunks` joined; guarded values in them become plain text. A chunk that was seen before costs nothing but its copy. */
   encodeChunks(chunks: readonly string[]): EncodedPrompt {
-    const parts: Int32Array[] = [];
-    let escaped = false;
-    let bridge = "";
-    const plain = (text: string): Int32Array => {
+    const resumed = this.#recent.resume(chunks);
+    const states = [...resumed.states];
+    const parts = [resumed.ids];
+    let { held, bridge, ids, escaped } = states.at(-1)!;
+    const put = (part: Int32Array): void => {
+      parts.push(part);
+      ids += part.length;
+    };
+    const putPlain = (text: string): void => {
       const restored = this.guard.restore(text);
       escaped ||= restored.escaped;
-      return this.encodePlain(restored.text);
+      put(this.encodePlain(restored.text));
     };
-    for (const chunk of this.#separable(chunks)) {
+    const putChunk = (chunk: string): void => {
       const encoded = this.#encodeChunk(chunk);
       escaped ||= encoded.escaped;
       bridge += encoded.head;
-      if (encoded.tail === null) continue;
-      parts.push(plain(bridge), encoded.ids);
+      if (encoded.tail === null) return;
+      putPlain(bridge);
+      put(encoded.ids);
       bridge = encoded.tail;
+    };
+    for (let at = states.at(-1)!.at; at < chunks.length; ) {
+      const taken = this.#takeEnough(chunks, at);
+      at = taken.at;
+      if (this.#isBorder(held, taken.text)) {
+        putChunk(held);
+        held = taken.text;
+        // What follows a short last text is not known yet, so neither is whether this border holds behind more of it.
+        if (held.length >= this.addedTokens.lengthMax) states.push({ at, held, bridge, ids, escaped });
+      } else held += taken.text;
     }
-    parts.push(plain(bridge));
-    return { ids: joinIds(parts), special_text_escaped: escaped };
+    if (held !== "") putChunk(held);
+    putPlain(bridge);
+    const joined = joinIds(parts);
+    this.#recent.add(chunks, states, joined);
+    return { ids: joined, special_text_escaped: escaped };
   }
 
   /** The id that stands for one byte. */
@@ -117,26 +138,17 @@ export class Tokenizer {
     return new StreamingText(this.bytes);
   }
 
-  /** Joins neighbours where an added token could span the border, so that cutting chunk by chunk finds the same tokens as cutting the whole. */
-  *#separable(chunks: readonly string[]): Generator<string> {
-    const enough = this.addedTokens.lengthMax;
-    let held = "";
-    let next = "";
-    for (const chunk of chunks) {
-      next = next === "" ? chunk : next + chunk;
-      if (next.length < enough) continue;
-      if (held === "") held = next;
-      else if (held.length < enough || this.addedTokens.straddles(held, next)) held += next;
-      else {
-        yield held;
-        held = next;
-      }
-      next = "";
-    }
-    if (held !== "" && next !== "" && held.length >= enough && !this.addedTokens.straddles(held, next)) {
-      yield held;
-      yield next;
-    } else if (held + next !== "") yield held + next;
+  /** Chunks from `at` on, joined until no added token can reach over all of them. */
+  #takeEnough(chunks: readonly string[], at: number): { text: string; at: number } {
+    let text = chunks[at]!;
+    let next = at + 1;
+    while (text.length < this.addedTokens.lengthMax && next < chunks.length) text += chunks[next++]!;
+    return { text, at: next };
+  }
+
+  /** True when cutting at the border finds the same added tokens as cutting both texts as one. */
+  #isBorder(left: string, right: string): boolean {
+    return left.length >= this.addedTokens.lengthMax && !this.addedTokens.straddles(left, right);
   }
 
   #encodeChunk(chunk: string): ChunkEncoding {
