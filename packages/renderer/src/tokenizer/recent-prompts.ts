@@ -24,7 +24,7 @@ interface Prompt {
 }
 
 const PROMPTS_MAX = 8;
-export const AT_START: EncodeState = { at: 0, held: "", bridge: "", ids: 0, escaped: false };
+const AT_START: EncodeState = { at: 0, held: "", bridge: "", ids: 0, escaped: false };
 
 export class RecentPrompts {
   #prompts: Prompt[] = [];
