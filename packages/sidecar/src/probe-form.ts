@@ -36,7 +36,8 @@ export const PROBE_CHATS: readonly Record<string, unknown>[] = [
   {
     messages: [
       { role: "user", content: "tito probe 4" },
-      { role: "assistant", content: "one", reasoning_content: "why" },
+      // Under both names: vLLM's /tokenize reads only the second, its chat route and other engines the first.
+      { role: "assistant", content: "one", reasoning_content: "why", reasoning: "why" },
       { role: "user", content: "and now?" },
     ],
   },
