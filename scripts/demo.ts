@@ -5,6 +5,8 @@ import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { rendererFlags } from "./demo/bundle.js";
 import { runDemo } from "./demo/demo.js";
+import { readRuns } from "./demo/score.js";
+import { summarize } from "./demo/summary.js";
 import { GRADED_TASKS } from "./demo/tasks.js";
 
 const { values } = parseArgs({
@@ -52,6 +54,7 @@ const result = await runDemo({
 });
 
 console.log(result.table);
+console.log(summarize(readRuns(result.samplesFile)));
 const { fidelity } = result;
 console.log(
   `log probabilities, recorded against recomputed by the engine from the materialized tokens: ${fidelity.tokens} tokens, correlation ${fidelity.correlation?.toFixed(6) ?? "not defined"}, largest difference ${fidelity.maxDifference.toExponential(1)}`,
