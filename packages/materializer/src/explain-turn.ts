@@ -50,6 +50,8 @@ export interface TurnExplanation {
   /** Message-level cause of a drift, and where the messages differ. */
   cause: string | null;
   cause_detail: string | null;
+  /** Why the prompt was rendered in full although incremental mode was on. */
+  fallback: { reason: string; detail: string } | null;
   /** Turn whose line the prompt is compared with, null when there is none. */
   against_turn: number | null;
   match_tokens: number;
@@ -93,6 +95,7 @@ export function explainTurn(options: ExplainTurnOptions): TurnExplanation {
     reason: decision.reason,
     cause: decision.evidence.cause,
     cause_detail: decision.evidence.cause_detail,
+    fallback: decision.evidence.fallback ?? null,
     against_turn: against?.turn ?? null,
     ...compare(evidence, { turn, against }, options),
     verdicts: verdicts[turn.turn]!.map(({ start, end, reason }) => ({

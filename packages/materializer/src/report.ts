@@ -121,6 +121,9 @@ export function renderTurnExplanation(one: TurnExplanation): string {
     `  prompt ${one.prompt_tokens} tokens${one.cached_tokens === null ? "" : ` (${one.cached_tokens} cached)`}, sampled ${one.sampled_tokens}`,
     `  decision: ${one.decision}, ${one.reason}`,
     ...(one.cause === null ? [] : [`  cause: ${one.cause}${one.cause_detail === null ? "" : `, ${one.cause_detail}`}`]),
+    ...(one.fallback === null
+      ? []
+      : [`  rendered in full although incremental mode was on: ${one.fallback.reason}, ${one.fallback.detail}`]),
     ...differenceLines(one),
     ...one.verdicts.map(
       (verdict) => `  sampled ids ${verdict.start} to ${verdict.end}: ${verdict.reason}: ${verdict.why}`,

@@ -85,6 +85,14 @@ describe("audit 1: which call produced this token, and what was its exact prefix
     expect(renderTurnExplanation(one)).toMatch(/first difference at token 4/);
   });
 
+  it("says why a prompt was rendered in full although incremental mode was on", () => {
+    const one = explainTurn({ path: join(job, "a__1", "t-a__1"), turn: 2 });
+    expect(one.fallback).toBeNull();
+    expect(renderTurnExplanation(one)).not.toMatch(/rendered in full/);
+    const fallback = { reason: "content_changed", detail: "message 3" };
+    expect(renderTurnExplanation({ ...one, fallback })).toMatch(/rendered in full .*: content_changed, message 3/);
+  });
+
   it("says what there is when asked for something that is not there", () => {
     expect(() => explainToken({ paths: [job], run: "x", sample: 0, token: 0 })).toThrow(
       /no run is called x; there is job\/a__1, job\/a__2/,
