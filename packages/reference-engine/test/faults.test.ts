@@ -63,8 +63,22 @@ describe("faults on request", () => {
     ]).toEqual([200, 200, 500]);
     await post(`${engine.url}/test/faults`, { fault: { kind: "empty_200" } });
     expect((await get(`${engine.url}/test/faults`)).body.pending).toHaveLength(1);
-    await fetch(`${engine.url}/test/faults`, { method: "DELETE" });
-    expect((await ask(engine)).status).toBe(200);
+    const cleared = await fetch(`${engine.url}/test/faults`, { method: "DELETE" });
+    expect([cleared.status, await cleared.json()]).toEqual([200, { pending: [] }]);
+    expect((await ask(engine)).body.choices).toHaveLength(1);
+  });
+
+  it("are queued, and answers asked for, by a body that comes in chunks without a length", async () => {
+    const engine = await start({ policy: script(REPLY) });
+    const chunked = (path: string, body: object) =>
+      fetch(`${engine.url}${path}`, {
+        method: "POST",
+        body: new Blob([JSON.stringify(body)]).stream(),
+        duplex: "half",
+      } as RequestInit);
+    expect((await chunked("/test/faults", { fault: { kind: "status", status: 503 } })).status).toBe(200);
+    const statuses = [0, 0].map(async () => (await chunked("/v1/chat/completions", { messages: MESSAGES })).status);
+    expect((await Promise.all(statuses)).sort()).toEqual([200, 503]);
   });
 
   it("empty_200 and html_200", async () => {

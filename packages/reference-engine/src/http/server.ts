@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type { Engine } from "../engine.js";
+import { readBodyText } from "./body.js";
 import { readChatCall } from "./chat-request.js";
 import { readCompletionCall } from "./completion-request.js";
-import { ApiError, toApiError } from "./errors.js";
+import { toApiError } from "./errors.js";
 import { strikeBeforeHeaders } from "./fault-replies.js";
 import { readGenerateCall } from "./generate-request.js";
 import { answer, type Exchange } from "./generation.js";
@@ -14,8 +14,6 @@ import { listModels, weightInfo } from "./model-info.js";
 import { Reply } from "./reply.js";
 import { gauges, queueFaults, setWeightVersion, waitForGauge } from "./test-routes.js";
 import { detokenizeIds, tokenizeText } from "./tokenize.js";
-
-const BODY_BYTES_MAX = 64 * 1024 * 1024;
 
 /** What vLLM version the wire shapes are those of, and whose they really are. */
 const VERSION = "0.30.0+tito";
@@ -31,13 +29,12 @@ export function createApp(engine: Engine): App {
     return c.json(apiError.body(), apiError.status as 500);
   });
   app.notFound((c) => c.json({ detail: "Not Found" }, 404));
-  app.use(bodyLimit({ maxSize: BODY_BYTES_MAX, onError: (c) => c.json(tooLarge().body(), 413) }));
   app.post("/v1/chat/completions", generating(engine, readChatCall));
   app.post("/v1/completions", generating(engine, readCompletionCall));
   app.post("/inference/v1/generate", generating(engine, readGenerateCall));
   if (engine.options.testMode) app.use(plainFaults(engine));
-  app.post("/tokenize", async (c) => c.json(tokenizeText(engine, await c.req.text())));
-  app.post("/detokenize", async (c) => c.json(detokenizeIds(engine, await c.req.text())));
+  app.post("/tokenize", async (c) => c.json(tokenizeText(engine, await readBodyText(c.env.incoming))));
+  app.post("/detokenize", async (c) => c.json(detokenizeIds(engine, await readBodyText(c.env.incoming))));
   app.get("/v1/models", (c) => c.json(listModels(engine)));
   app.get("/health", (c) => c.body(null, 200));
   app.get("/version", (c) => c.json({ version: VERSION }));
@@ -48,21 +45,19 @@ export function createApp(engine: Engine): App {
 
 /** Routes that only tests may have: they make the engine misbehave and show what it saw. */
 function addTestRoutes(app: App, engine: Engine): void {
-  app.post("/test/faults", async (c) => c.json(queueFaults(engine, await c.req.text())));
+  app.post("/test/faults", async (c) => c.json(queueFaults(engine, await readBodyText(c.env.incoming))));
   app.get("/test/faults", (c) => c.json({ pending: engine.board.pending() }));
   app.delete("/test/faults", (c) => {
     engine.board.clear();
     return c.json({ pending: [] });
   });
   app.post("/test/release", (c) => c.json({ released: engine.board.release() }));
-  app.post("/test/weight_version", async (c) => c.json(setWeightVersion(engine, await c.req.text())));
-  app.post("/test/wait", async (c) => c.json(await waitForGauge(engine, await c.req.text(), c.req.raw.signal)));
+  app.post("/test/weight_version", async (c) => c.json(setWeightVersion(engine, await readBodyText(c.env.incoming))));
+  app.post("/test/wait", async (c) =>
+    c.json(await waitForGauge(engine, await readBodyText(c.env.incoming), c.req.raw.signal)),
+  );
   app.get("/test/state", (c) => c.json(gauges(engine)));
   app.get("/test/log", (c) => c.json({ entries: engine.log.entries() }));
-}
-
-function tooLarge(): ApiError {
-  return new ApiError(413, "BadRequestError", `the request body is larger than ${BODY_BYTES_MAX} bytes`);
 }
 
 /** Routes that sample nothing can go wrong too, before they answer. Stands behind the routes that sample, which do this themselves. */
@@ -83,7 +78,7 @@ function requestIdOf(c: EngineContext): string {
 /** A route that samples: from here on the reply is written to the socket itself. */
 function generating(engine: Engine, read: Exchange["read"]): (c: EngineContext) => Promise<Response> {
   return async (c) => {
-    const bodyText = await c.req.text();
+    const bodyText = await readBodyText(c.env.incoming);
     await answer(engine, { path: c.req.path, bodyText, reply: new Reply(c.env.outgoing, requestIdOf(c)), read });
     return RESPONSE_ALREADY_SENT;
   };
