@@ -34,7 +34,7 @@ export interface TrajectoryWriterOptions {
   now?: () => number;
   /** Key for the keyed digests, at least 16 bytes; erased by the writer. */
   hmacKey?: Uint8Array;
-  /** Called with the durable head after each turn, in order. */
+  /** Called with the durable head after each turn and after the seal, in order. */
   onAnchor?: (head: AnchoredHead) => void;
 }
 

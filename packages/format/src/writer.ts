@@ -391,6 +391,8 @@ export class TrajectoryWriter {
       await this.sealJournal(input.reason);
       const manifest = this.makeManifest(input);
       const manifest_sha256 = await writeManifest(this.dir.root, manifest);
+      // whoever keeps the anchors outside can tell a sealed trajectory from one whose newest records were cut
+      this.options.onAnchor?.(this.head());
       return { head: this.head(), manifest, manifest_sha256 };
     } catch (error) {
       this.degraded ??= `the seal can not be written: ${errorCode(error) ?? (error as Error).message}`;

@@ -81,7 +81,7 @@ export const SIDECAR_FLAGS: readonly FlagSpec[] = [
   { name: "owner-key-file", value: "FILE", description: "the key that seals over HTTP (default: only signals seal)" },
   { name: "upstream-key-file", value: "FILE", description: "the engine's key" },
   { name: "hmac-key-file", value: "FILE", description: "key for keyed record digests" },
-  { name: "anchor-fd", value: "N", description: "descriptor that gets the chain head after each turn" },
+  { name: "anchor-fd", value: "N", description: "descriptor that gets the chain head after each turn and at the seal" },
   {
     name: "max-context-tokens",
     value: "N",

@@ -132,7 +132,7 @@ describe("tito run", () => {
     expect(ended.stderr).toContain("nothing was captured");
   });
 
-  it("writes the chain head to an inherited descriptor after each turn, the last one as sealed", async () => {
+  it("writes the chain head to an inherited descriptor after each turn, and once more when it is sealed", async () => {
     const { run, read } = await setup();
     const running = run(["ask", "ask"], ["--anchor-fd", "3"], { extraPipe: true });
     await running.ended;
@@ -141,11 +141,12 @@ describe("tito run", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines).toHaveLength(2);
-    const commits = read().commits;
-    expect(lines.map((line) => line["trajectory"])).toEqual(["t1", "t1"]);
+    expect(lines).toHaveLength(3);
+    const { commits, manifest } = read();
+    expect(lines.map((line) => line["trajectory"])).toEqual(["t1", "t1", "t1"]);
     expect(lines.every((line) => /^[0-9a-f]{64}$/.test(String(line["digest"])))).toBe(true);
     expect(Number(lines[1]!["seq"])).toBeGreaterThan(Number(lines[0]!["seq"]));
+    expect(lines[2]).toMatchObject({ ...manifest!.head });
     expect(commits).toHaveLength(2);
   });
 
