@@ -47,12 +47,13 @@ function start(
     child.once("close", (code, signal) => resolve({ code, signal, stdout, stderr })),
   );
   const output = (text: string): Promise<void> =>
-    new Promise((resolve) => {
+    new Promise((resolve, reject) => {
       const check = (): void => {
         if (stdout.includes(text)) resolve();
       };
       watchers.add(check);
       check();
+      void ended.then(({ code }) => reject(new Error(`ended with ${code} before "${text}": ${stderr}`)));
     });
   return { child, ended, output, extra: () => extra };
 }
