@@ -1,6 +1,6 @@
 /**
  * `npm run check:full [PART…]`: what takes too long for every change. Each part is a command that can be run by itself; a part that cannot run here says why.
- * Parts: random-trees, crash-loop, flat-memory, policy, vllm.
+ * Parts: random-trees, crash-loop, flat-memory, policy, vllm, llamacpp.
  */
 import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
@@ -17,6 +17,7 @@ const PARTS: readonly { name: string; command: readonly string[]; env?: Record<s
   { name: "flat-memory", command: ["node", "--import", "tsx", "packages/materializer/test/fixtures/flat-memory.ts"] },
   { name: "policy", command: ["node", "--import", "tsx", "scripts/train-policy.ts", "--measure"] },
   { name: "vllm", command: ["bash", "scripts/e2e-vllm.sh"] },
+  { name: "llamacpp", command: ["bash", "scripts/e2e-llamacpp.sh"] },
 ];
 
 const wanted = process.argv.slice(2);

@@ -26,7 +26,7 @@ log="$(mktemp)"
 export VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind OMP_NUM_THREADS=2 HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 CUDA_VISIBLE_DEVICES=""
 "$venv/bin/python" -m vllm.entrypoints.openai.api_server --model "$model" --served-model-name policy --dtype float32 --max-model-len 2048 \
   --enforce-eager --host 127.0.0.1 --port "$port" --logprobs-mode processed_logprobs --generation-config vllm \
-  --enable-prompt-tokens-details --enable-auto-tool-choice --tool-call-parser hermes >"$log" 2>&1 &
+  --enable-prompt-tokens-details --enable-scale-out --enable-auto-tool-choice --tool-call-parser hermes >"$log" 2>&1 &
 engine=$!
 trap 'kill "$engine" 2>/dev/null || true; wait "$engine" 2>/dev/null || true' EXIT
 for _ in $(seq 600); do

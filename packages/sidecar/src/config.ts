@@ -6,7 +6,8 @@ import * as z from "zod/mini";
 /** Trajectory ids become directory names; everything else about file names is made by us. */
 export const TRAJECTORY_ID = /^[A-Za-z0-9_-]{1,64}$/;
 /** Engines that have an adapter. */
-export const ENGINES = ["vllm"] as const;
+export const ENGINES = ["vllm", "sglang", "fireworks", "llamacpp"] as const;
+export type EngineKind = (typeof ENGINES)[number];
 
 const id = z.string().check(z.regex(TRAJECTORY_ID, "must match [A-Za-z0-9_-]{1,64}"));
 const label = z.string().check(z.minLength(1), z.maxLength(256));

@@ -1,12 +1,10 @@
 /** The engine as a call sees it: where to send, what it can do, who renders for it, and what is known of its weights. */
 
-import { TitoError } from "@tito/format";
+import { type LogprobMode, TitoError } from "@tito/format";
 import { anchorHeader } from "./anchor.js";
 import type { SidecarConfig } from "./config.js";
-import { asCount, asObject } from "./json/narrow.js";
 import type { Log } from "./log.js";
-import { type EngineProfile, probeEngine, readWeightVersion } from "./probe.js";
-import { chatForm, idsForm } from "./probe-form.js";
+import { type EngineProfile, probeEngine } from "./probe.js";
 import { engineSource } from "./prompt/engine-source.js";
 import { type OpenedRenderer, openRenderer } from "./prompt/open-renderer.js";
 import { refuseMismatch, renderDifference } from "./prompt/render-check.js";
@@ -21,6 +19,8 @@ export interface Engine {
   upstream: Upstream;
   profile: EngineProfile;
   source: PromptSource;
+  /** What the log probabilities of a call with this sampling are. */
+  logprobMode(sampling: Readonly<Record<string, unknown>>): LogprobMode;
   /** The version that the engine tells right now; null when it has no route for it. */
   weightVersion(): Promise<string | null>;
   /** Headers of our own on an upstream request: the last chain head, so that the engine's access log holds an anchor. */
@@ -37,8 +37,8 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
     void opened?.renderer.close();
   };
   try {
-    const form = opened === null ? chatForm(config.model) : idsForm(config.model, opened.renderer);
-    const profile = await probeEngine(upstream, config, form);
+    const profile = await probeEngine(upstream, config, opened?.renderer ?? null);
+    const { adapter, hasWeightInfo } = profile;
     return {
       config,
       upstream,
@@ -47,8 +47,12 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
         opened === null
           ? engineSource(config, profile, upstream)
           : await checkedSource({ config, upstream, profile, log }, opened),
-      weightVersion: async () => (profile.hasWeightInfo ? readWeightVersion(upstream).catch(() => null) : null),
-      headers: (trajectory) => ({ "x-tito-head": anchorHeader(trajectory.writer.head()) }),
+      logprobMode: (sampling) => adapter.logprobModeOf?.(profile.logprobMode, sampling) ?? profile.logprobMode,
+      weightVersion: async () => (hasWeightInfo ? adapter.weightVersion(upstream).catch(() => null) : null),
+      headers: (trajectory) => ({
+        "x-tito-head": anchorHeader(trajectory.writer.head()),
+        ...adapter.headers(trajectory.id),
+      }),
       close,
     };
   } catch (error) {
@@ -63,13 +67,12 @@ async function checkedSource(
   { renderer, incremental }: OpenedRenderer,
 ): Promise<PromptSource> {
   const { config, upstream, profile, log } = parts;
-  const difference = await renderDifference(upstream, config.model, renderer);
+  const difference = await renderDifference({ upstream, model: config.model, adapter: profile.adapter }, renderer);
   if (difference !== null) {
     if (!config.allowRenderMismatch) refuseMismatch(difference);
     log("warn", "render_mismatch", { detail: difference });
   }
-  const told = asCount(asObject(JSON.parse(profile.modelEntry))?.max_model_len);
-  const contextTokensMax = lowest(config.maxContextTokens, told);
+  const contextTokensMax = lowest(config.maxContextTokens, profile.contextTokens);
   if (contextTokensMax === null) {
     throw new TitoError(
       "usage",
@@ -79,5 +82,6 @@ async function checkedSource(
       },
     );
   }
-  return rendererSource(config, { streamsIds: profile.streamsIds, contextTokensMax }, renderer, incremental);
+  const { adapter, streamsIds } = profile;
+  return rendererSource(config, { adapter, streamsIds, contextTokensMax }, renderer, incremental);
 }

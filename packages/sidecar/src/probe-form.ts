@@ -2,7 +2,7 @@
 import type { Message, ToolDefinition } from "@tito/format";
 import type { Renderer } from "@tito/renderer";
 import { chat } from "./dialect/chat.js";
-import { VLLM_CHAT_PATH, VLLM_COMPLETIONS_PATH, vllmChatBody, vllmCompletionBody } from "./sample/vllm.js";
+import type { EngineAdapter, SentCall } from "./engine-adapter/adapter.js";
 
 export const PROBE_TOOL = {
   type: "function",
@@ -52,8 +52,6 @@ export const GREEDY: Record<string, number> = {
   frequency_penalty: 0,
   seed: 1,
 };
-/** Marks the sidecar's own start-up calls in an engine's log. */
-export const PROBE_HEADERS = { "x-tito-probe": "1" };
 
 interface ProbeFields {
   sampling: Record<string, number>;
@@ -61,40 +59,46 @@ interface ProbeFields {
   stream: boolean;
 }
 
-/** How a probe chat goes to the engine. */
-export interface ProbeForm {
-  path: string;
-  /** Body that asks for ids, log probabilities and the likeliest first token. */
-  body(chat: Record<string, unknown>, fields: ProbeFields): Promise<string>;
-}
+/** A probe chat as a call that asks for ids, log probabilities and the likeliest first token. */
+export type ProbeForm = (chat: Record<string, unknown>, fields: ProbeFields) => Promise<SentCall>;
 
-/** The engine renders. */
-export function chatForm(model: string): ProbeForm {
-  return {
-    path: VLLM_CHAT_PATH,
-    body: async (probe, { sampling, maxTokens, stream }) =>
-      vllmChatBody(JSON.stringify({ ...probe, ...sampling, max_tokens: maxTokens, top_logprobs: 1 }), {
-        model,
-        stream,
-        sampling: new Map(),
-        maxOutputTokens: null,
-      }),
-  };
+/** The engine renders; null for one whose chat route gives no ids. */
+export function chatForm(model: string, adapter: Pick<EngineAdapter, "chat">): ProbeForm | null {
+  const { chat: call } = adapter;
+  if (call === null) return null;
+  return async (probe, { sampling, maxTokens, stream }) =>
+    call({
+      chatBody: JSON.stringify({ ...probe, max_tokens: maxTokens, top_logprobs: 1 }),
+      model,
+      stream,
+      sampling: asJson(sampling),
+      maxOutputTokens: null,
+    });
 }
 
 /** A renderer renders. */
-export function idsForm(model: string, renderer: Pick<Renderer, "render" | "stopIds">): ProbeForm {
-  return {
-    path: VLLM_COMPLETIONS_PATH,
-    body: async (probe, { sampling, maxTokens, stream }) => {
-      const { messages, tools } = readProbe(probe);
-      const { ids } = await renderer.render(messages, tools);
-      const request = { sampling, stop: [] };
-      const own = { model, promptIds: ids, maxTokens, stream, sampling: new Map(), stopTokenIds: renderer.stopIds };
-      return vllmCompletionBody(request, own);
-    },
+export function idsForm(
+  model: string,
+  adapter: Pick<EngineAdapter, "ids">,
+  renderer: Pick<Renderer, "render" | "stopIds">,
+): ProbeForm {
+  return async (probe, { sampling, maxTokens, stream }) => {
+    const { messages, tools } = readProbe(probe);
+    const { ids } = await renderer.render(messages, tools);
+    return adapter.ids({
+      request: { sampling: {}, stop: [] },
+      model,
+      promptIds: ids,
+      maxTokens,
+      stream,
+      sampling: asJson(sampling),
+      stopTokenIds: renderer.stopIds,
+    });
   };
 }
+
+const asJson = (sampling: Record<string, number>): Map<string, string> =>
+  new Map(Object.entries(sampling).map(([name, value]) => [name, JSON.stringify(value)]));
 
 /** A probe chat, read as any harness's request is. */
 export function readProbe(probe: Record<string, unknown>): { messages: Message[]; tools: ToolDefinition[] } {

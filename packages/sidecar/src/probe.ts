@@ -5,76 +5,83 @@
  */
 import { createHash } from "node:crypto";
 import { type LogprobMode, TitoError } from "@tito/format";
-import type { SidecarConfig } from "./config.js";
+import type { Renderer } from "@tito/renderer";
+import type { EngineKind, SidecarConfig } from "./config.js";
+import type { EngineAdapter } from "./engine-adapter/adapter.js";
+import { chooseAdapter } from "./engine-adapter/choose.js";
+import { PROBE_HEADERS } from "./engine-adapter/info-route.js";
 import { asArray, asObject, asString } from "./json/narrow.js";
 import { parseEngineJson } from "./json/slices.js";
-import { chatForm, GREEDY, PROBE_CHATS, PROBE_HEADERS, PROBE_TOOL, type ProbeForm } from "./probe-form.js";
-import { type EngineChunk, readEngineChunk } from "./sample/engine-chunk.js";
+import { chatForm, GREEDY, idsForm, PROBE_CHATS, PROBE_TOOL, type ProbeForm } from "./probe-form.js";
 import { readFailure } from "./sample/engine-failure.js";
 import { Collector, type Sampled } from "./sample/sampled.js";
 import { SseParser } from "./sample/sse.js";
 import type { Upstream } from "./sample/upstream.js";
 
 export interface EngineProfile {
-  kind: "vllm";
+  kind: EngineKind;
+  adapter: EngineAdapter;
   version: string | null;
   /** The model's entry of the engine's list, as JSON text. */
   modelEntry: string;
   logprobMode: LogprobMode;
   streamsIds: boolean;
   hasWeightInfo: boolean;
+  /** Longest prompt and answer together; null when the engine does not tell. */
+  contextTokens: number | null;
   /** Digest over engine, version and the ids of the probe chats. */
   contract: string;
 }
 
-/** @throws TitoError `upstream_unavailable`, `upstream_rejected` or `engine_without_ids`. */
+/**
+ * `renderer`: who renders the probe chats, null for the engine.
+ * @throws TitoError `upstream_unavailable`, `upstream_rejected` or `engine_without_ids`; `usage` where the engine needs a renderer.
+ */
 export async function probeEngine(
   upstream: Upstream,
   config: SidecarConfig,
-  form: ProbeForm = chatForm(config.model),
+  renderer: Pick<Renderer, "render" | "stopIds"> | null = null,
 ): Promise<EngineProfile> {
-  const modelEntry = await findModel(upstream, config.model);
-  const version = await infoField(upstream, "/version", "version");
-  const hasWeightInfo = (await readWeightVersion(upstream)) !== null;
-  const replies = await Promise.all(PROBE_CHATS.map((chat) => ask(upstream, form, chat, GREEDY)));
+  const { model } = config;
+  const modelEntry = await findModel(upstream, config);
+  const target = { upstream, model, modelEntry };
+  const adapter = await chooseAdapter(config.engine, target, renderer !== null);
+  const form = renderer === null ? chatForm(model, adapter) : idsForm(model, adapter, renderer);
+  if (form === null) throw needsRenderer(adapter.kind);
+  const version = await adapter.version(upstream);
+  const hasWeightInfo = (await adapter.weightVersion(upstream)) !== null;
+  const probe: Probe = { upstream, adapter, form };
+  const replies = await Promise.all(PROBE_CHATS.map((chat) => ask(probe, chat, GREEDY)));
   for (const reply of replies) checkIds(reply.sampled);
-  const hash = createHash("sha256").update(JSON.stringify(["vllm", version, config.model]));
+  if (renderer !== null) await adapter.checkStops?.(target, renderer.stopIds);
+  const hash = createHash("sha256").update(JSON.stringify([adapter.kind, version, model]));
   for (const reply of replies) hash.update(JSON.stringify([...(reply.sampled.promptIds ?? [])]));
   return {
-    kind: "vllm",
+    kind: adapter.kind,
+    adapter,
     version,
     modelEntry,
     logprobMode:
       config.logprobsMode ??
+      adapter.logprobMode(replies.map((reply) => reply.json)) ??
       (await findLogprobMode(
-        upstream,
-        form,
+        probe,
         replies.map((reply) => reply.top),
       )),
-    streamsIds: await streamsIds(upstream, form),
+    streamsIds: adapter.canStream && (await streamsIds(probe)),
     hasWeightInfo,
+    contextTokens: await adapter.contextTokens(target),
     contract: hash.digest("hex"),
   };
 }
 
-/** The engine's current weight version, null when it does not tell. vLLM: `GET /weight_info`. */
-export async function readWeightVersion(upstream: Upstream): Promise<string | null> {
-  return infoField(upstream, "/weight_info", "weight_version");
+function needsRenderer(kind: EngineKind): TitoError {
+  return new TitoError("usage", `${kind} gives no prompt ids for messages, only for ids`, {
+    hint: "give --renderer BUNDLE_DIR (tito bundle makes one from the model's files)",
+  });
 }
 
-async function infoField(upstream: Upstream, path: string, field: string): Promise<string | null> {
-  const response = await upstream.send({ method: "GET", path });
-  const text = await response.text();
-  if (response.status !== 200) return null;
-  try {
-    const value = asObject(JSON.parse(text))?.[field];
-    return typeof value === "number" ? String(value) : asString(value);
-  } catch {
-    return null;
-  }
-}
-
-async function findModel(upstream: Upstream, model: string): Promise<string> {
+async function findModel(upstream: Upstream, { model, engine }: SidecarConfig): Promise<string> {
   const response = await upstream.send({ method: "GET", path: "/v1/models", headers: PROBE_HEADERS });
   if (response.status !== 200) {
     const { error } = await readFailure(response);
@@ -89,6 +96,8 @@ async function findModel(upstream: Upstream, model: string): Promise<string> {
   const entries = asArray(asObject(parseJson(await response.text()))?.data) ?? [];
   const entry = entries.find((one) => asString(asObject(one)?.id) === model);
   if (entry !== undefined) return JSON.stringify(entry);
+  // Its list names models; a model with its deployment is not in it, and is refused by the probe when it is none.
+  if (engine === "fireworks") return JSON.stringify({ id: model, object: "model", owned_by: "fireworks" });
   const names = entries.flatMap((one) => asString(asObject(one)?.id) ?? []).slice(0, 10);
   throw new TitoError(
     "upstream_rejected",
@@ -99,20 +108,26 @@ async function findModel(upstream: Upstream, model: string): Promise<string> {
   );
 }
 
+interface Probe {
+  upstream: Upstream;
+  adapter: EngineAdapter;
+  form: ProbeForm;
+}
+
 interface Probed {
   sampled: Sampled;
+  json: unknown;
   /** Log probability of the likeliest first token. */
   top: number | null;
 }
 
 async function ask(
-  upstream: Upstream,
-  form: ProbeForm,
+  { upstream, adapter, form }: Probe,
   chat: Record<string, unknown>,
   sampling: Record<string, number>,
 ): Promise<Probed> {
-  const body = await form.body(chat, { sampling, maxTokens: 1, stream: false });
-  const response = await upstream.send({ method: "POST", path: form.path, body, headers: PROBE_HEADERS });
+  const { path, body, reader } = await form(chat, { sampling, maxTokens: 1, stream: false });
+  const response = await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS });
   if (response.status !== 200) {
     const { error, status } = await readFailure(response);
     throw new TitoError(
@@ -122,18 +137,8 @@ async function ask(
   }
   const json = parseJson(await response.text());
   const collector = new Collector();
-  collector.add(readEngineChunk(json));
-  return { sampled: collector.result(), top: topLogprob(json) };
-}
-
-function topLogprob(json: unknown): number | null {
-  const choice = asObject(asArray(asObject(json)?.choices)?.[0]);
-  const logprobs = asObject(choice?.logprobs);
-  const first = asObject(asArray(logprobs?.content)?.[0]);
-  const chat = (asArray(first?.top_logprobs) ?? []).map((one) => asObject(one)?.logprob);
-  const values = [...chat, ...Object.values(asObject(asArray(logprobs?.top_logprobs)?.[0]) ?? {})];
-  const numbers = values.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
-  return numbers.length === 0 ? null : Math.max(...numbers);
+  collector.add(reader()(json));
+  return { sampled: collector.result(), json, top: adapter.likeliest(json) };
 }
 
 function checkIds(sampled: Sampled): void {
@@ -144,7 +149,7 @@ function checkIds(sampled: Sampled): void {
   ];
   if (missing.length > 0) {
     throw new TitoError("engine_without_ids", `the engine's replies carry no ${missing.join(", no ")}`, {
-      hint: "it needs vLLM 0.10.2 or later, or another engine that honours return_token_ids and logprobs",
+      hint: "it needs vLLM 0.10.2 or later, or another engine of --engine; sometimes with --renderer BUNDLE_DIR only",
     });
   }
   const wrong = sampled.defects.filter((defect) => defect.endsWith("_disagrees"));
@@ -153,43 +158,36 @@ function checkIds(sampled: Sampled): void {
 }
 
 /** Processed log probabilities change with the temperature, raw ones do not. Needs a prompt whose likeliest token is not certain. */
-async function findLogprobMode(
-  upstream: Upstream,
-  form: ProbeForm,
-  atOne: readonly (number | null)[],
-): Promise<LogprobMode> {
+async function findLogprobMode(probe: Probe, atOne: readonly (number | null)[]): Promise<LogprobMode> {
   const index = atOne.findIndex((value) => value !== null && value < -0.05);
   const first = atOne[index];
   if (first === undefined || first === null) return "unknown";
-  const half = await ask(upstream, form, PROBE_CHATS[index]!, { ...GREEDY, temperature: 0.5 });
+  const half = await ask(probe, PROBE_CHATS[index]!, { ...GREEDY, temperature: 0.5 });
   if (half.top === null) return "unknown";
   return Math.abs(half.top - first) < 1e-3 ? "raw" : "processed";
 }
 
 /** One streamed reply with tools offered: some versions lose ids there. */
-async function streamsIds(upstream: Upstream, form: ProbeForm): Promise<boolean> {
+async function streamsIds({ upstream, form }: Probe): Promise<boolean> {
   const chat = {
     messages: [{ role: "user", content: 'Call the tool probe with the text "x".' }],
     tools: [PROBE_TOOL],
   };
-  const body = await form.body(chat, { sampling: GREEDY, maxTokens: 24, stream: true });
-  const response = await upstream.send({ method: "POST", path: form.path, body, headers: PROBE_HEADERS });
+  const { path, body, reader } = await form(chat, { sampling: GREEDY, maxTokens: 24, stream: true });
+  const response = await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS });
   if (response.status !== 200) {
     await response.text();
     return false;
   }
   const parser = new SseParser();
   const collector = new Collector();
+  const read = reader();
   const add = (data: string): void => {
-    if (data !== "[DONE]") collector.add(readStreamChunk(data));
+    if (data !== "[DONE]") collector.add(read(parseJson(data)));
   };
   for await (const bytes of response.chunks) parser.push(bytes).forEach(add);
   parser.end().forEach(add);
   return collector.result().defects.length === 0;
-}
-
-function readStreamChunk(data: string): EngineChunk {
-  return readEngineChunk(parseJson(data));
 }
 
 function parseJson(text: string): unknown {

@@ -16,7 +16,7 @@ import type { Trajectory } from "./trajectory.js";
 import { type TurnFacts, toldVersions, unplacedTurn, type WholeSampled } from "./turn.js";
 import { endingOf, type TurnLog } from "./turn-log.js";
 
-/** Request headers that are worth keeping and can hold no secret. Everything else is dropped unseen. */
+/** Request headers that are worth keeping: they say which client, session and sub-agent asks. Everything else is dropped unseen. */
 const HEADERS_KEPT = new Set([
   "user-agent",
   "x-stainless-retry-count",
@@ -31,6 +31,7 @@ const HEADERS_KEPT = new Set([
   "thread-id",
   "x-client-request-id",
   "x-codex-window-id",
+  "x-codex-turn-metadata",
   "x-codex-parent-thread-id",
   "x-openai-subagent",
   "x-claude-code-session-id",
@@ -38,7 +39,10 @@ const HEADERS_KEPT = new Set([
   "anthropic-version",
   "anthropic-beta",
 ]);
-const HEADER_CHARS_MAX = 512;
+/** Codex tells the kind of its request in a header of about 1000 characters. */
+const HEADER_CHARS_MAX = 4096;
+/** User and password of a URL: a header may name a repository. */
+const CREDENTIALS = /(:\/\/)[^/@\s"]*@/g;
 
 type Answered = Extract<Outcome, { kind: "answered" }>;
 
@@ -61,7 +65,7 @@ export function recordIntent(
   const headers: Record<string, string> = {};
   for (const name of HEADERS_KEPT) {
     const value = incoming.headers.get(name)?.[0];
-    if (value !== undefined) headers[name] = value.slice(0, HEADER_CHARS_MAX);
+    if (value !== undefined) headers[name] = value.slice(0, HEADER_CHARS_MAX).replace(CREDENTIALS, "$1");
   }
   const path = incoming.path.slice(0, HEADER_CHARS_MAX);
   log.writer.writeIntent({
@@ -74,13 +78,19 @@ export function recordIntent(
   });
 }
 
-/** Records what a call brought. Resolves with the error that the harness must get in place of the answer, or null. */
+/**
+ * What a recorded outcome means for the harness: an answer that is on record; one that is not, which goes out flagged where the user chose so;
+ * or the error that it gets in place of the answer.
+ */
+export type Verdict = { kind: "recorded" } | { kind: "unrecorded" } | { kind: "withheld"; error: DialectError };
+
+/** Records what a call brought. An outcome that failed by itself is recorded as far as it went; its failure stays the caller's. */
 export async function recordOutcome(
   context: CallContext,
   plan: PromptPlan,
   callId: string,
   result: OutcomeRecord,
-): Promise<DialectError | null> {
+): Promise<Verdict> {
   const { sampled, failure } = result.outcome;
   const { trajectory, engine, client } = context;
   const flag = engine.config.onUncaptured === "flag";
@@ -88,7 +98,7 @@ export async function recordOutcome(
   try {
     if (sampled.promptIds !== null && sampled.ids.length > 0) {
       await recordTurn(context, plan, callId, { ...result, sampled: { ...sampled, promptIds: sampled.promptIds } });
-      return null;
+      return { kind: "recorded" };
     }
     reason = uncapturedReason(sampled);
     recordUncaptured(trajectory, {
@@ -98,7 +108,7 @@ export async function recordOutcome(
       detail: failure?.message ?? reason,
       lostTokens: failure === null,
     });
-    if (failure !== null) return null;
+    if (failure !== null) return { kind: "unrecorded" };
   } catch (error) {
     if (!TitoError.is(error)) throw error;
     trajectory.log("error", "not_recorded", { call: callId, code: error.code, detail: error.message });
@@ -106,13 +116,13 @@ export async function recordOutcome(
   }
   if (flag) {
     client.setHeader("x-tito-uncaptured", reason);
-    return null;
+    return { kind: "unrecorded" };
   }
   const message =
     reason === "capture_degraded"
       ? "the answer could not be recorded, so it is withheld"
       : "the engine's answer carried no token ids, so it is withheld";
-  return { kind: "unavailable", message, retryable: false };
+  return { kind: "withheld", error: { kind: "unavailable", message, retryable: false } };
 }
 
 export function uncapturedReason(sampled: Sampled): string {
@@ -190,7 +200,7 @@ function turnFacts(
     stream: request.stream ? (plan.stream ? "live" : "synthetic") : "none",
     tools: request.tools,
     sampling: plan.sampling,
-    logprob_mode: engine.profile.logprobMode,
+    logprob_mode: engine.logprobMode(plan.sampling),
     prompt_mode: plan.promptMode,
     weight_versions: input.weightVersions,
     engine: { kind: engine.profile.kind, version: engine.profile.version, model: sampled.model ?? engine.config.model },

@@ -1,14 +1,14 @@
 /** The engine source of prompt ids: the harness's messages go on unchanged, the engine renders them and says which ids it used. */
 import { createHash } from "node:crypto";
+import { TitoError } from "@tito/format";
 import type { SidecarConfig } from "../config.js";
 import type { NeutralFinish, NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
+import type { EngineAdapter } from "../engine-adapter/adapter.js";
 import { findSlice, sliceObject, sliceText } from "../json/slices.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Sampled } from "../sample/sampled.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
-import { countPromptTokens } from "../sample/token-count.js";
 import type { Upstream } from "../sample/upstream.js";
-import { VLLM_CHAT_PATH, vllmChatBody } from "../sample/vllm.js";
 import { chatBody } from "./chat-body.js";
 import { roomLeft } from "./room.js";
 import type { PromptPlan, PromptSource, ReplyReader } from "./source.js";
@@ -29,10 +29,19 @@ export interface EngineFacts {
   contract: string;
   /** Streamed replies carry ids, also with tool calls. */
   streamsIds: boolean;
+  /** One whose chat route gives ids. */
+  adapter: EngineAdapter;
 }
 
 export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream: Upstream): PromptSource {
-  const count = (body: string): Promise<number> => countPromptTokens(upstream, config.model, body);
+  const { chat, countTokens } = facts.adapter;
+  if (chat === null) throw new TitoError("internal", `${facts.adapter.kind} renders no chat`);
+  const count = async (body: string): Promise<number> => {
+    if (countTokens !== null) return countTokens(upstream, config.model, body);
+    throw new TitoError("unsupported", `${facts.adapter.kind} is not asked to count a prompt's tokens`, {
+      hint: "with --renderer the sidecar counts by itself; without it leave --max-context-tokens out",
+    });
+  };
   return {
     countTokens: ({ request, bodyText }) => count(bodyText ?? chatBody(request)),
     prepare: async ({ request, bodyText }): Promise<PromptPlan> => {
@@ -41,7 +50,7 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
       const room = config.maxContextTokens === null ? null : roomLeft(config.maxContextTokens, await count(body));
       const limit = lowest(config.maxOutputTokens, room);
       const sampling = effectiveSampling(request, config.sampling, limit);
-      const stream = request.stream && facts.streamsIds;
+      const stream = facts.streamsIds && streamable(request, body);
       const capped = limit === null ? null : lowest(request.maxOutputTokens, limit);
       return {
         promptIds: null,
@@ -51,16 +60,20 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
         evidence: {},
         specialTextEscaped: false,
         rendererContract: contractOf(facts.contract, body),
-        path: VLLM_CHAT_PATH,
-        body: vllmChatBody(body, { model: config.model, stream, sampling: sampling.added, maxOutputTokens: capped }),
+        call: chat({ chatBody: body, model: config.model, stream, sampling: sampling.added, maxOutputTokens: capped }),
         stream,
-        passthrough: request.dialect === "chat" && stream === request.stream,
+        passthrough: request.dialect === "chat" && (stream || !request.stream),
         sampling: sampling.effective,
         resume: () => null,
         reader: () => chatReader(request),
       };
     },
   };
+}
+
+/** Engines score a prompt in whole bodies only; all else is asked for as a stream, so that what was sampled before an abort is known. */
+function streamable(request: NeutralRequest, body: string): boolean {
+  return request.stream || findSlice(sliceObject(body), "prompt_logprobs") === undefined;
 }
 
 /** `engine:<sha256>`; template arguments of the request are folded in, because they change the rendering. */

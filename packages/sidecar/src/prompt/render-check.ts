@@ -1,10 +1,9 @@
 /** The start-up check of a renderer bundle: the engine renders the probe chats as the bundle does, id for id, or the first difference is shown. */
 import { TitoError } from "@tito/format";
 import type { Renderer } from "@tito/renderer";
-import { asArray, asObject } from "../json/narrow.js";
-import { parseEngineJson } from "../json/slices.js";
-import { chatForm, GREEDY, PROBE_CHATS, PROBE_HEADERS, readProbe } from "../probe-form.js";
-import { readEngineChunk } from "../sample/engine-chunk.js";
+import type { EngineAdapter } from "../engine-adapter/adapter.js";
+import { postJson } from "../engine-adapter/info-route.js";
+import { chatForm, GREEDY, PROBE_CHATS, type ProbeForm, readProbe } from "../probe-form.js";
 import type { Upstream } from "../sample/upstream.js";
 
 type CheckingRenderer = Pick<Renderer, "render" | "decode">;
@@ -15,14 +14,14 @@ const SHOWN_AFTER = 4;
 
 /** Null: every probe chat is the same; else what differs, as text for a person. */
 export async function renderDifference(
-  upstream: Upstream,
-  model: string,
+  { upstream, model, adapter }: { upstream: Upstream; model: string; adapter: EngineAdapter },
   renderer: CheckingRenderer,
 ): Promise<string | null> {
   for (const [index, chat] of PROBE_CHATS.entries()) {
     const { messages, tools } = readProbe(chat);
     const ours = (await renderer.render(messages, tools)).ids;
-    const theirs = (await tokenized(upstream, model, chat)) ?? (await chatted(upstream, model, chat));
+    const theirs =
+      (await adapter.tokenizeChat(upstream, model, chat)) ?? (await chatted(upstream, chatForm(model, adapter), chat));
     if (theirs === null) return "the engine renders no chat to compare with: its /tokenize and chat routes give no ids";
     const at = firstDifference(ours, theirs);
     if (at !== null) return `probe chat ${index + 1}: ${await tokenDiff(renderer, ours, theirs, at)}`;
@@ -65,32 +64,13 @@ export async function tokenDiff(
   ].join("\n");
 }
 
-/** The ids by vLLM's tokenize route; null where there is none. */
-async function tokenized(upstream: Upstream, model: string, chat: Record<string, unknown>): Promise<Int32Array | null> {
-  const body = JSON.stringify({ model, ...chat, add_generation_prompt: true, add_special_tokens: false });
-  const json = await post(upstream, "/tokenize", body);
-  const tokens = asArray(asObject(json)?.tokens);
-  return tokens?.every((id) => Number.isInteger(id)) === true ? Int32Array.from(tokens as number[]) : null;
-}
-
 /** The prompt ids that a chat reply reports. */
-async function chatted(upstream: Upstream, model: string, chat: Record<string, unknown>): Promise<Int32Array | null> {
-  const form = chatForm(model);
-  const json = await post(
-    upstream,
-    form.path,
-    await form.body(chat, { sampling: GREEDY, maxTokens: 1, stream: false }),
-  );
-  return readEngineChunk(json).promptIds;
-}
-
-async function post(upstream: Upstream, path: string, body: string): Promise<unknown> {
-  const response = await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS });
-  const text = await response.text();
-  if (response.status !== 200) return null;
-  try {
-    return parseEngineJson(text);
-  } catch {
-    return null;
-  }
+async function chatted(
+  upstream: Upstream,
+  form: ProbeForm | null,
+  chat: Record<string, unknown>,
+): Promise<Int32Array | null> {
+  if (form === null) return null;
+  const { path, body, reader } = await form(chat, { sampling: GREEDY, maxTokens: 1, stream: false });
+  return reader()(await postJson(upstream, path, body)).promptIds;
 }

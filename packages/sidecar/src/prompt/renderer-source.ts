@@ -5,8 +5,8 @@
 import { TitoError } from "@tito/format";
 import type { Renderer } from "@tito/renderer";
 import type { SidecarConfig } from "../config.js";
+import type { EngineAdapter, SentCall } from "../engine-adapter/adapter.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
-import { VLLM_COMPLETIONS_PATH, vllmCompletionBody } from "../sample/vllm.js";
 import { type Incremental, incrementalPrompt } from "./incremental.js";
 import { roomLeft } from "./room.js";
 import type { PromptInput, PromptPlan, PromptSource } from "./source.js";
@@ -21,6 +21,7 @@ export interface RendererFacts {
   streamsIds: boolean;
   /** Prompt and answer together; known from the engine or from the flag. */
   contextTokensMax: number;
+  adapter: Pick<EngineAdapter, "ids">;
 }
 
 /** The exact prompt of a request, and how it came about. */
@@ -46,9 +47,11 @@ export function rendererSource(
       const limit = lowest(config.maxOutputTokens, room)!;
       const maxTokens = lowest(request.maxOutputTokens, limit)!;
       const { added, effective } = effectiveSampling(request, config.sampling, limit);
-      const stream = request.stream && facts.streamsIds;
-      const bodyOf = (ids: Int32Array, tokens: number): string =>
-        vllmCompletionBody(request, {
+      // Also for a body: what was sampled before an abort is known only of a stream.
+      const stream = facts.streamsIds;
+      const callOf = (ids: Int32Array, tokens: number): SentCall =>
+        facts.adapter.ids({
+          request,
           model: config.model,
           promptIds: ids,
           maxTokens: tokens,
@@ -64,14 +67,13 @@ export function rendererSource(
       return {
         ...prompt,
         rendererContract: renderer.contractId,
-        path: VLLM_COMPLETIONS_PATH,
-        body: bodyOf(promptIds, maxTokens),
+        call: callOf(promptIds, maxTokens),
         stream,
         passthrough: false,
         sampling: effective,
         resume: (sampledIds) => {
           const rest = maxTokens - sampledIds.length;
-          return rest <= 0 ? null : bodyOf(joined(promptIds, sampledIds), rest);
+          return rest <= 0 ? null : callOf(joined(promptIds, sampledIds), rest);
         },
         reader: () => new TurnReader(renderer, context, request),
       };

@@ -5,6 +5,7 @@
 import type { EngineState } from "@tito/continuity";
 import type { DecisionEvidence, Junction, PromptMode } from "@tito/format";
 import type { NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
+import type { SentCall } from "../engine-adapter/adapter.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Sampled } from "../sample/sampled.js";
 import type { TurnEnding } from "../turn-log.js";
@@ -39,16 +40,16 @@ export interface PromptPlan extends PromptEvidence {
   junction: Junction | null;
   specialTextEscaped: boolean;
   rendererContract: string;
-  path: string;
-  body: string;
+  /** The call in the engine's words. */
+  call: SentCall;
   /** The engine is asked to stream. */
   stream: boolean;
   /** The engine's own chunks are what the harness gets, minus what only the sidecar asked for. */
   passthrough: boolean;
   /** Effective sampling fields, as stored with the turn. */
   sampling: Record<string, unknown>;
-  /** The body that goes on behind ids that were sampled before the engine aborted; null where that is not possible. */
-  resume(sampledIds: Int32Array): string | null;
+  /** The call that goes on behind ids that were sampled before the engine aborted; null where that is not possible. */
+  resume(sampledIds: Int32Array): SentCall | null;
   /** A fresh reader for each attempt. */
   reader(): ReplyReader;
 }

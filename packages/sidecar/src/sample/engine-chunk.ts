@@ -39,6 +39,27 @@ export interface EngineChunk {
   extraChoices: boolean;
 }
 
+/** A piece that says nothing: what readers of other shapes fill in. */
+export const NO_CHUNK: Readonly<EngineChunk> = {
+  id: null,
+  model: null,
+  createdS: null,
+  error: null,
+  promptIds: null,
+  sampled: null,
+  logprobs: null,
+  finish: null,
+  stopReason: null,
+  usage: null,
+  versions: null,
+  version: null,
+  reasoningKey: null,
+  reasoning: null,
+  content: null,
+  tools: [],
+  extraChoices: false,
+};
+
 /** vLLM prints this where a log probability is minus infinity: JSON has no such number. */
 const LOGPROB_FLOOR = -9999;
 const INT32_MAX = 2 ** 31 - 1;
@@ -90,12 +111,13 @@ export function readError(value: unknown): EngineChunk["error"] {
   };
 }
 
-function readPromptIds(value: unknown): Int32Array | null {
+export function readPromptIds(value: unknown): Int32Array | null {
   const read = readIds(value);
   return read?.valid === true && read.ids.length > 0 ? Int32Array.from(read.ids) : null;
 }
 
-function readIds(value: unknown): { ids: number[]; valid: boolean } | null {
+/** A list of ids; null when it is no list. */
+export function readIds(value: unknown): { ids: number[]; valid: boolean } | null {
   const items = asArray(value);
   if (items === null) return null;
   const valid = items.every(
@@ -112,7 +134,7 @@ function readLogprobs(value: unknown): LogprobEntry[] | null {
   return asArray(logprobs?.token_logprobs)?.map(readLogprob) ?? null;
 }
 
-function readLogprob(value: unknown): LogprobEntry {
+export function readLogprob(value: unknown): LogprobEntry {
   if (typeof value === "number" && Number.isFinite(value) && value > LOGPROB_FLOOR) return { value };
   return { was: value === undefined ? "missing" : String(value).slice(0, 40) };
 }
@@ -128,7 +150,7 @@ function readUsage(value: unknown): EngineChunk["usage"] {
   };
 }
 
-function readVersions(value: unknown): VersionSpan[] | null {
+export function readVersions(value: unknown): VersionSpan[] | null {
   const spans = (asArray(value) ?? []).flatMap((item) => {
     const span = asObject(item);
     const [version, start, end] = [asString(span?.version), asCount(span?.start), asCount(span?.end)];

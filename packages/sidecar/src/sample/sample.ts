@@ -4,10 +4,11 @@
  */
 import { TitoError } from "@tito/format";
 import type { DialectError } from "../dialect/neutral.js";
+import type { ChunkReader, SentCall } from "../engine-adapter/adapter.js";
 import { parseEngineJson } from "../json/slices.js";
 import type { PromptPlan } from "../prompt/source.js";
 import { pause, retryDelay } from "./attempts.js";
-import { type EngineChunk, readEngineChunk } from "./engine-chunk.js";
+import { type EngineChunk, NO_CHUNK } from "./engine-chunk.js";
 import { classify, readFailure } from "./engine-failure.js";
 import { Collector, type Defect, type Sampled } from "./sampled.js";
 import { SseParser } from "./sse.js";
@@ -57,7 +58,7 @@ const RESUMES_MAX = 16;
 
 export async function sample(upstream: Upstream, plan: PromptPlan, ask: Ask): Promise<Outcome> {
   const reading = new Reading(upstream, plan, ask);
-  const refused = await reading.send(plan.body);
+  const refused = await reading.send(plan.call);
   if (refused !== null) return refused;
   for (let resumes = 0; resumes < RESUMES_MAX && reading.canResume; resumes += 1) {
     if (!(await reading.resume())) break;
@@ -71,6 +72,7 @@ class Reading {
   private readonly collector: Collector;
   private failure: DialectError | null = null;
   private raw: string | null = null;
+  private read: ChunkReader = () => NO_CHUNK;
 
   constructor(
     private readonly upstream: Upstream,
@@ -81,10 +83,11 @@ class Reading {
   }
 
   /** Sends a body and reads its whole reply; a refusal is returned, everything else is collected. */
-  async send(body: string): Promise<Refusal | null> {
+  async send({ path, body, reader }: SentCall): Promise<Refusal | null> {
     const { headers, signal, hooks } = this.ask;
+    this.read = reader();
     try {
-      const response = await this.upstream.send({ method: "POST", path: this.plan.path, body, headers, signal });
+      const response = await this.upstream.send({ method: "POST", path, body, headers, signal });
       if (response.status < 200 || response.status > 299) return { kind: "refused", ...(await readFailure(response)) };
       hooks.onAnswer();
       const isStream = (response.header("content-type") ?? "").toLowerCase().includes("text/event-stream");
@@ -118,11 +121,11 @@ class Reading {
   /** Goes on from prompt ‖ partial ids, as one turn. False: the answer stays aborted. */
   async resume(): Promise<boolean> {
     const { ask, collector, plan } = this;
-    const body = plan.resume(collector.idsSoFar());
-    if (body === null) return false;
+    const call = plan.resume(collector.idsSoFar());
+    if (call === null) return false;
     for (let attempt = 1; ; attempt += 1) {
       collector.resume(ask.versions.before, await ask.versions.now());
-      const refused = await this.send(body);
+      const refused = await this.send(call);
       if (refused === null) return true;
       collector.giveUp();
       const delay = retryDelay(refused.error, attempt);
@@ -146,7 +149,7 @@ class Reading {
 
   private async take(text: string): Promise<boolean> {
     const { collector } = this;
-    const chunk = readChunk(text);
+    const chunk = readChunk(text, this.read);
     if (chunk === null) {
       collector.mark("unparsed_chunk");
       this.failure = { kind: "unavailable", message: "the engine sent something that is not JSON", retryable: true };
@@ -183,9 +186,9 @@ async function readStream(
   if (collector.finished === null) collector.mark("stream_cut");
 }
 
-function readChunk(text: string): EngineChunk | null {
+function readChunk(text: string, read: ChunkReader): EngineChunk | null {
   try {
-    return readEngineChunk(parseEngineJson(text));
+    return read(parseEngineJson(text));
   } catch {
     return null;
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { vllmCompletionBody } from "../../src/engine-adapter/vllm-body.js";
 import { readEngineChunk } from "../../src/sample/engine-chunk.js";
 import { Collector } from "../../src/sample/sampled.js";
-import { vllmCompletionBody } from "../../src/sample/vllm.js";
 
 const chunk = (ids: number[], fields: Record<string, unknown> = {}, usage?: [number, number]) =>
   readEngineChunk({

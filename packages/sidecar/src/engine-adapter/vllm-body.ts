@@ -6,6 +6,7 @@ import { editObject, findSlice, sliceObject, sliceText } from "../json/slices.js
 
 export const VLLM_CHAT_PATH = "/v1/chat/completions";
 export const VLLM_COMPLETIONS_PATH = "/v1/completions";
+export const VLLM_GENERATE_PATH = "/inference/v1/generate";
 
 export interface VllmFields {
   model: string;
@@ -72,10 +73,50 @@ export function vllmCompletionBody(
   ]);
   if (request.stop.length > 0) members.set("stop", JSON.stringify(request.stop));
   if (fields.stream) members.set("stream_options", '{"include_usage":true}');
-  return `{${[...members].map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
+  return objectText(members);
 }
 
 function stopTokenIds(constraints: NeutralRequest["constraints"], own: readonly number[]): unknown[] {
   const given: unknown = JSON.parse(constraints?.get("stop_token_ids") ?? "[]");
   return [...new Set([...own, ...(Array.isArray(given) ? given : [])])];
+}
+
+/** Sampling parameters that the token route takes by the same names. */
+const GENERATE_CONSTRAINTS: ReadonlySet<string> = new Set(["stop_token_ids", "ignore_eos", "tool_choice"]);
+
+/** The token route takes sampling parameters alone: what the completions route turns into some is not for it. */
+export function generates(request: Pick<NeutralRequest, "constraints">): boolean {
+  return [...(request.constraints?.keys() ?? [])].every((name) => GENERATE_CONSTRAINTS.has(name));
+}
+
+/** Body for prompt ids on the token route; the engine's own parameter names, everything said explicitly. */
+export function vllmGenerateBody(
+  request: Pick<NeutralRequest, "sampling" | "stop" | "constraints">,
+  fields: VllmCompletion,
+): string {
+  const sampling = new Map<string, string>([
+    ["max_tokens", String(fields.maxTokens)],
+    ["logprobs", "1"],
+    ["skip_special_tokens", "false"],
+    ["spaces_between_special_tokens", "false"],
+    ...fields.sampling,
+    ...Object.entries(request.sampling).map(([name, value]): [string, string] => [name, JSON.stringify(value)]),
+    ["stop_token_ids", JSON.stringify(stopTokenIds(request.constraints, fields.stopTokenIds))],
+  ]);
+  const ignoreEos = request.constraints?.get("ignore_eos");
+  if (ignoreEos !== undefined) sampling.set("ignore_eos", ignoreEos);
+  if (request.stop.length > 0) sampling.set("stop", JSON.stringify(request.stop));
+  const members = new Map<string, string>([
+    ["model", JSON.stringify(fields.model)],
+    ["token_ids", `[${fields.promptIds.join(",")}]`],
+    ["sampling_params", objectText(sampling)],
+    ["stream", String(fields.stream)],
+    ["return_token_ids", "true"],
+  ]);
+  if (fields.stream) members.set("stream_options", '{"include_usage":true}');
+  return objectText(members);
+}
+
+function objectText(members: ReadonlyMap<string, string>): string {
+  return `{${[...members].map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }
