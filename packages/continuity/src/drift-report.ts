@@ -38,7 +38,8 @@ export function driftReport(turns: Iterable<ReportedTurn>): DriftReport {
     const cost = causes.get(evidence.cause) ?? { turns: 0, lost_tokens: 0, reread_tokens: 0 };
     cost.turns += 1;
     cost.lost_tokens += evidence.against_tokens - Math.min(evidence.match_tokens, evidence.against_tokens);
-    cost.reread_tokens += kind === "append" ? 0 : turn.prompt_tokens - evidence.match_tokens;
+    // a damaged turn whose prompt could not be rebuilt counts nothing
+    cost.reread_tokens += kind === "append" ? 0 : Math.max(0, turn.prompt_tokens - evidence.match_tokens);
     causes.set(evidence.cause, cost);
   }
   return { turns: count, decisions, reasons: sorted(reasons), causes: sorted(causes) };

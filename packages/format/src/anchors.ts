@@ -14,14 +14,15 @@ export function formatAnchor(head: AnchoredHead): string {
  */
 export function parseAnchors(text: string, where: string): AnchoredHead[] {
   const lines = text.split("\n");
-  // what follows the last line end is empty or torn
-  lines.pop();
-  return lines.flatMap((line, index) => {
+  // what follows the last line end is empty, torn, or one anchor that was copied without its line end
+  const last = parseAnchor(lines.pop() ?? "");
+  const anchors = lines.flatMap((line, index) => {
     if (line.trim() === "") return [];
     const anchor = parseAnchor(line);
     if (anchor === null) throw new TitoError("format_invalid", `${where}:${index + 1}: not an anchor line`);
     return [anchor];
   });
+  return last === null ? anchors : [...anchors, last];
 }
 
 /** One anchor, or null when the text is not one. */

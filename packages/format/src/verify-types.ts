@@ -35,6 +35,7 @@ export type FindingCode =
   | "manifest_incomplete"
   | "file_unlisted"
   | "anchor_missing"
+  | "not_anchored"
   | "mac_missing"
   | "mac_mismatch";
 

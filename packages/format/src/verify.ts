@@ -26,7 +26,7 @@ import { Findings, type TrajectoryVerdict, type VerifyCounts } from "./verify-ty
 import type { AnchoredHead } from "./writer-types.js";
 
 export interface VerifyOptions {
-  /** Heads that were kept outside; those of other trajectories are ignored. */
+  /** Heads that were kept outside; those of other trajectories are ignored. A trajectory that none of them names is not confirmed: incomplete. */
   anchors?: readonly AnchoredHead[];
   hmacKey?: Uint8Array;
   onProgress?: (progress: { file: string; bytes: number; bytesTotal: number }) => void;
@@ -164,8 +164,17 @@ class Verification {
   /** What anchors, segment headers and later journals say about the heads that journals had. */
   private expectHeads(): ExpectedHeads {
     const expected = new ExpectedHeads();
-    for (const anchor of this.options.anchors ?? []) {
-      if (anchor.trajectory !== this.trajectoryId) continue;
+    const { anchors } = this.options;
+    const own = anchors?.filter((anchor) => anchor.trajectory === this.trajectoryId) ?? [];
+    if (anchors !== undefined && own.length === 0) {
+      this.findings.addFile(
+        "incomplete",
+        "not_anchored",
+        "journal.seg",
+        `no anchor names trajectory ${this.trajectoryId}: nothing outside confirms it`,
+      );
+    }
+    for (const anchor of own) {
       const { seq, bytes } = anchor;
       expected.add(
         [journalName(anchor.boot)],

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { parseAnchors } from "../src/anchors.js";
 import { CHAIN_START, encodeFrame } from "../src/frame.js";
 import { decodeRecord, encodeRecord } from "../src/record-codec.js";
 import { type RecordMap, RecordType, type RecordTypeName } from "../src/records.js";
@@ -327,6 +328,25 @@ describe("tampering is evident", () => {
     const commits = frames(journal(evidence.dir)).filter((frame) => !frame.payload.includes("main-3"));
     forge(journal(evidence.dir), () => commits);
     expect(verifyTrajectory(evidence.dir, { hmacKey: KEY() }).status).toBe("tampered");
+  });
+
+  it("a trajectory that no anchor names is not confirmed by the anchors of others", async () => {
+    const { dir, anchors } = await record(tempDir());
+    const others = anchors.map((anchor) => ({ ...anchor, trajectory: "another" }));
+    for (const given of [others, []]) {
+      const verdict = verifyTrajectory(dir, { anchors: given });
+      expect(verdict.status).toBe("incomplete");
+      expect(verdict.findings.map((item) => item.code)).toEqual(["not_anchored"]);
+    }
+    expect(verifyTrajectory(dir, { anchors }).status).toBe("complete");
+  });
+
+  it("an anchor line without its line end counts when it is whole, and is no error when it is torn", async () => {
+    const { anchors } = await record(tempDir());
+    const text = anchors.map((anchor) => JSON.stringify(anchor)).join("\n");
+    expect(parseAnchors(text, "a")).toEqual(anchors);
+    expect(parseAnchors(text.slice(0, -9), "a")).toEqual(anchors.slice(0, -1));
+    expect(() => parseAnchors(`{"trajectory":1}\n${text}`, "a")).toThrow("a:1: not an anchor line");
   });
 
   it("the key is erased once it was taken", async () => {

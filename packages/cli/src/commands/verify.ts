@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import {
   findTrajectories,
   parseAnchors,
@@ -44,6 +45,7 @@ function isOutput(path: string): boolean {
   return existsSync(`${path}.manifest.json`) || existsSync(`${path}/materialized.json`);
 }
 
+const ABSENT_NAMES_MAX = 10;
 const EXIT_CODES: Record<VerifyStatus, number> = { complete: 0, incomplete: 1, damaged: 2, tampered: 2 };
 
 async function verifyTrajectories(paths: readonly string[], flags: VerifyFlags, outcome: Outcome): Promise<void> {
@@ -59,15 +61,36 @@ async function verifyTrajectories(paths: readonly string[], flags: VerifyFlags, 
     ...(flags.anchor === undefined ? {} : { anchors: parseAnchors(readText(flags.anchor), flags.anchor) }),
     ...(flags.hmacKeyFile === undefined ? {} : { hmacKey: Buffer.from(readText(flags.hmacKeyFile).trim(), "utf8") }),
   };
+  const counts: Record<VerifyStatus, number> = { complete: 0, incomplete: 0, damaged: 0, tampered: 0 };
+  const seen = new Set<string>();
   const progress = startProgress("verifying");
   for (const [index, dir] of found.entries()) {
     const verdict = verifyTrajectory(dir, options);
     outcome.exitCode = Math.max(outcome.exitCode, EXIT_CODES[verdict.status]);
+    counts[verdict.status] += 1;
+    seen.add(verdict.trajectory_id);
     progress.finish();
     console.log(flags.json === true ? JSON.stringify(verdict) : renderTrajectory(verdict));
     progress.update(index + 1, found.length);
   }
   progress.finish();
+  if (flags.json !== true && found.length > 1) {
+    const parts = Object.entries(counts).flatMap(([status, count]) => (count > 0 ? [`${count} ${status}`] : []));
+    console.log(`${found.length} trajectories: ${parts.join(" · ")}`);
+  }
+  const isParent = paths.some((path) => !found.includes(resolve(path)));
+  if (isParent) reportAbsent(options.anchors ?? [], seen, outcome);
+}
+
+/** A directory of trajectories from which one was taken away: only what was kept outside can tell. */
+function reportAbsent(anchors: readonly { trajectory: string }[], seen: ReadonlySet<string>, outcome: Outcome): void {
+  const absent = [...new Set(anchors.map(({ trajectory }) => trajectory))].filter((id) => !seen.has(id));
+  if (absent.length === 0) return;
+  outcome.exitCode = Math.max(outcome.exitCode, EXIT_CODES.incomplete);
+  const some = absent.slice(0, ABSENT_NAMES_MAX).join(", ");
+  console.error(
+    `tito: ${absent.length} anchored trajectories are not here: ${some}${absent.length > ABSENT_NAMES_MAX ? " …" : ""}`,
+  );
 }
 
 function readText(file: string): string {

@@ -1,0 +1,83 @@
+import { closeSync, cpSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { startEngine } from "@tito/reference-engine";
+import { execa } from "execa";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const TITO = resolve(import.meta.dirname, "../dist/main.js");
+/** The smallest harness: one call. */
+const ASK = `const r = await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", { method: "POST",
+  headers: { authorization: "Bearer " + process.env.OPENAI_API_KEY, "content-type": "application/json" },
+  body: JSON.stringify({ model: "policy", max_tokens: 4, messages: [{ role: "user", content: "hello" }] }) });
+await r.text(); process.exit(r.ok ? 0 : 1)`;
+
+const dir = mkdtempSync(join(tmpdir(), "tito-verify-"));
+const out = join(dir, "out");
+const anchorFile = join(dir, "anchors.ndjson");
+
+async function tito(...args: string[]) {
+  const run = await execa(process.execPath, [TITO, ...args], { cwd: dir, reject: false, stdin: "ignore" });
+  return { exitCode: run.exitCode, stdout: String(run.stdout), stderr: String(run.stderr) };
+}
+
+beforeAll(async () => {
+  const engine = await startEngine({});
+  const anchors = openSync(anchorFile, "a");
+  try {
+    for (const id of ["one", "two"]) {
+      const flags = ["--upstream", engine.url, "--model", "policy", "--out", out, "--trajectory-id", id];
+      const command = ["--anchor-fd", "3", "--", process.execPath, "--input-type=module", "-e", ASK];
+      await execa(process.execPath, [TITO, "run", ...flags, ...command], {
+        stdio: ["ignore", "pipe", "pipe", anchors],
+      });
+    }
+  } finally {
+    closeSync(anchors);
+    await engine.close();
+  }
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+describe("tito verify with anchors that were kept outside", () => {
+  it("confirms what is as it was sealed, and sums up", async () => {
+    const { exitCode, stdout } = await tito("verify", "out", "--anchor", "anchors.ndjson");
+    expect(stdout.split("\n").at(-1)).toBe("2 trajectories: 2 complete");
+    expect(exitCode).toBe(0);
+  });
+
+  it("gives one JSON object a trajectory, and nothing else on standard output", async () => {
+    const { stdout } = await tito("verify", "out", "--json");
+    const lines = stdout.split("\n").map((line) => JSON.parse(line) as { trajectory_id: string; status: string });
+    expect(lines.map(({ trajectory_id, status }) => [trajectory_id, status])).toEqual([
+      ["one", "complete"],
+      ["two", "complete"],
+    ]);
+  });
+
+  it("says which anchored trajectory was taken away as a whole", async () => {
+    cpSync(join(out, "one"), join(dir, "rest", "one"), { recursive: true });
+    const { exitCode, stderr } = await tito("verify", "rest", "--anchor", "anchors.ndjson");
+    expect(exitCode).toBe(1);
+    expect(stderr).toBe("tito: 1 anchored trajectories are not here: two");
+  });
+
+  it("asks of one trajectory only what concerns it", async () => {
+    expect(await tito("verify", "out/one", "--anchor", "anchors.ndjson")).toMatchObject({ exitCode: 0, stderr: "" });
+  });
+
+  it("finds a trajectory that was rolled back to before its seal", async () => {
+    const copy = join(dir, "back", "one");
+    cpSync(join(out, "one"), copy, { recursive: true });
+    for (const name of ["COMPLETE", "manifest.json"]) rmSync(join(copy, name));
+    const sealed = readFileSync(join(copy, "journal.seg"));
+    // the first anchor is the turn's: what lies behind it is the delivery and the seal
+    const { bytes } = JSON.parse(readFileSync(anchorFile, "utf8").split("\n")[0]!) as { bytes: number };
+    writeFileSync(join(copy, "journal.seg"), sealed.subarray(0, bytes));
+    const { exitCode, stdout } = await tito("verify", "back/one", "--anchor", "anchors.ndjson");
+    expect(exitCode).toBe(2);
+    expect(stdout).toContain("anchor_missing");
+    expect((await tito("verify", "back/one")).exitCode).toBe(1);
+    expect(readdirSync(copy).sort()).toEqual(["journal.seg", "segments"]);
+  });
+});
