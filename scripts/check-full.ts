@@ -1,6 +1,6 @@
 /**
  * `npm run check:full [PART…]`: what takes too long for every change. Each part is a command that can be run by itself; a part that cannot run here says why.
- * Parts: random-trees, crash-loop, flat-memory, policy, vllm, llamacpp.
+ * Parts: random-trees, power-cuts, crash-loop, flat-memory, policy, vllm, llamacpp.
  */
 import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
@@ -12,6 +12,11 @@ const PARTS: readonly { name: string; command: readonly string[]; env?: Record<s
     name: "random-trees",
     command: ["node_modules/.bin/vitest", "run", "--project", "unit", "packages/continuity/test/random-trees.test.ts"],
     env: { TITO_TREES: "100000" },
+  },
+  {
+    name: "power-cuts",
+    command: ["node_modules/.bin/vitest", "run", "--project", "unit", "packages/testkit/test/disk-faults.test.ts"],
+    env: { TITO_RUNS: "100000" },
   },
   { name: "crash-loop", command: ["node", "--import", "tsx", "scripts/crash-loop.ts", "--kills", "2000"] },
   { name: "flat-memory", command: ["node", "--import", "tsx", "packages/materializer/test/fixtures/flat-memory.ts"] },

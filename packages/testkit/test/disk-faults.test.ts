@@ -140,12 +140,14 @@ describe("the N-th system call fails", () => {
 });
 
 describe("the power goes", () => {
-  it("at any call: what was released is there, and what is read back is a prefix of each file", async () => {
+  const asked = Number(process.env.TITO_RUNS ?? 0);
+  const options = { timeout: Math.max(60_000, asked * 100) };
+  it("at any call: what was released is there, and what is read back is a prefix of each file", options, async () => {
     const seed = Number(process.env.TITO_SEED ?? Date.now() % 1_000_000);
     // every call once, then as many more as asked for, each with another choice of what the disk kept
     const whole = new FaultDisk();
     await live(tempDir(), whole);
-    const runs = Number(process.env.TITO_RUNS ?? whole.calls.length);
+    const runs = asked > 0 ? asked : whole.calls.length;
     console.log(`power cuts: TITO_SEED=${seed} TITO_RUNS=${runs}`);
     for (let run = 0; run < runs; run++) {
       const out = tempDir();
