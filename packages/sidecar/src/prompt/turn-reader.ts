@@ -50,7 +50,8 @@ export class TurnReader implements ReplyReader {
     this.ended = true;
     this.stream ??= this.renderer.streamParser(this.context);
     const whole = await this.stream.end();
-    const { message, malformed } = await this.asTheHarnessGetsIt(whole.message, whole.malformed, sampled);
+    const stopSequence = await this.stopString(sampled);
+    const { message, malformed } = await this.asTheHarnessGetsIt(whole.message, whole.malformed, sampled, stopSequence);
     this.flawed = malformed;
     const events: ReplyEvent[] = [];
     this.give("reasoning", left(message.reasoning, this.given.reasoning), events);
@@ -66,7 +67,6 @@ export class TurnReader implements ReplyReader {
       cachedTokens: sampled.usage.cached,
       reasoningTokens: sampled.usage.reasoning,
     };
-    const stopSequence = this.stopString(sampled);
     events.push({ type: "finish", reason: finishOf(sampled.finish, calls.length > 0), usage, stopSequence });
     return events;
   }
@@ -88,17 +88,22 @@ export class TurnReader implements ReplyReader {
     events.push({ type, text });
   }
 
-  private stopString(sampled: Sampled): string | null {
-    const { stopReason } = sampled;
-    return typeof stopReason === "string" && this.request.stop.includes(stopReason) ? stopReason : null;
+  /** The stop string that ended the answer. Some engines do not say which: then it is the first that the text holds, unless the turn ended by itself. */
+  private async stopString(sampled: Sampled): Promise<string | null> {
+    const { stopReason, finish, ids } = sampled;
+    const { stop } = this.request;
+    if (typeof stopReason === "string") return stop.includes(stopReason) ? stopReason : null;
+    if (stop.length === 0 || finish !== "stop" || stopReason !== null) return null;
+    if (this.renderer.stopIds.includes(ids.at(-1) ?? -1)) return null;
+    return firstOf(await this.rawText(sampled), stop);
   }
 
   private async asTheHarnessGetsIt(
     message: Message,
     malformed: boolean,
     sampled: Sampled,
+    stop: string | null,
   ): Promise<{ message: Message; malformed: boolean }> {
-    const stop = this.stopString(sampled);
     if (stop !== null) return this.cutAtStop(message, malformed, sampled, stop);
     if (this.request.toolChoice !== "none" || message.tool_calls === undefined) return { message, malformed };
     // Calls that the harness does not want are text to it, as they are to an engine.
@@ -130,6 +135,12 @@ const before = (text: string, stop: string): string => {
   const at = text.indexOf(stop);
   return at < 0 ? text : text.slice(0, at);
 };
+
+/** The one that stands earliest in the text, or null. */
+function firstOf(text: string, stops: readonly string[]): string | null {
+  const found = stops.filter((stop) => text.includes(stop)).sort((a, b) => text.indexOf(a) - text.indexOf(b));
+  return found[0] ?? null;
+}
 
 /** What of the final text was not given yet; nothing when something else was given. */
 function left(text: unknown, given: string): string {
