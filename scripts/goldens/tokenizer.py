@@ -8,7 +8,6 @@ Writes packages/renderer/test/goldens/strings.json.gz and one file per vocabular
 first 8 hex digits of sha256 over the ids as little-endian int32. Modes: `trusted` (added tokens recognised, as in template output) and `value`
 (tokens flagged special are plain text, other added tokens are recognised, as in values).
 """
-import base64
 import gzip
 import hashlib
 import json
@@ -17,8 +16,7 @@ import struct
 import sys
 from pathlib import Path
 
-import tiktoken
-from tokenizers import Tokenizer
+from references import reference_ids
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "packages/renderer/test/goldens"
@@ -84,38 +82,6 @@ def strings():
     out += ["".join(rng.choice(han) for _ in range(rng.randrange(1, 40))) for _ in range(60)]
     out += ["".join(rng.choice(han[:8]) for _ in range(rng.randrange(520, 900))) for _ in range(4)]
     return out
-
-
-KIMI_PATTERN = "|".join([
-    r"[\p{Han}]+",
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"\p{N}{1,3}",
-    r" ?[^\s\p{L}\p{N}]+[\r\n]*",
-    r"\s*[\r\n]+",
-    r"\s+(?!\S)",
-    r"\s+",
-])
-
-
-def kimi_encoding(model):
-    """A tiktoken.model as Kimi's tokenization code reads it: the named tokens are special, none of them is looked for in values."""
-    ranks = {base64.b64decode(text): int(rank) for text, rank in (line.split() for line in model.read_bytes().splitlines() if line)}
-    decoder = json.loads((model.parent / "tokenizer_config.json").read_text())["added_tokens_decoder"]
-    return tiktoken.Encoding("kimi", pat_str=KIMI_PATTERN, mergeable_ranks=ranks, special_tokens={token["content"]: int(number) for number, token in decoder.items()})
-
-
-def reference_ids(path, texts):
-    """Library and its version, and the ids per mode."""
-    if path.name == "tiktoken.model":
-        encoding = kimi_encoding(path)
-        return {"tiktoken": tiktoken.__version__}, {"trusted": [encoding.encode(t, allowed_special="all") for t in texts], "value": [encoding.encode_ordinary(t) for t in texts]}
-    ids = {}
-    for mode in ("trusted", "value"):
-        tokenizer = Tokenizer.from_file(str(path))
-        tokenizer.encode_special_tokens = mode == "value"
-        ids[mode] = [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
-    return {"tokenizers": "0.23.2"}, ids
 
 
 def digest(ids):

@@ -2,10 +2,11 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { TitoError } from "@tito/format";
 import { familyOf } from "../families/families.js";
 import { ChatTemplate } from "../template/chat-template.js";
+import { convertTiktokenModel } from "../tokenizer/tiktoken-model.js";
 import { convertTokenizerJson, type TokenizerData } from "../tokenizer/tokenizer-data.js";
 import {
   BUNDLE_FILES,
@@ -18,7 +19,7 @@ import {
 } from "./manifest.js";
 
 export interface MakeBundleOptions {
-  /** A model directory in Hugging Face's layout, or a tokenizer.json. */
+  /** A model directory in Hugging Face's layout, a tokenizer.json, or a tiktoken.model with its tokenizer_config.json beside it. */
   from: string;
   /** Chat template file; default is the model directory's chat_template.jinja, else tokenizer_config.json's chat_template. */
   template?: string;
@@ -49,6 +50,22 @@ async function findTemplate(options: MakeBundleOptions, isDirectory: boolean): P
   throw new TitoError("usage", `no chat template in ${options.from}`, { hint: "Pass --template FILE." });
 }
 
+const TIKTOKEN_MODEL = "tiktoken.model";
+
+/** The model's tokenizer, and the SHA-256 of the file that holds its vocabulary. */
+async function readTokenizer(from: string, isDirectory: boolean): Promise<{ data: TokenizerData; sha256: string }> {
+  const directory = isDirectory ? from : dirname(from);
+  const kimi = isDirectory
+    ? !existsSync(join(from, "tokenizer.json")) && existsSync(join(from, TIKTOKEN_MODEL))
+    : basename(from) === TIKTOKEN_MODEL;
+  const path = isDirectory ? join(from, kimi ? TIKTOKEN_MODEL : "tokenizer.json") : from;
+  const text = await read(path, "tokenizer");
+  const data = kimi
+    ? convertTiktokenModel(text, await read(join(directory, "tokenizer_config.json"), "configuration"))
+    : convertTokenizerJson(text);
+  return { data, sha256: sha256(text) };
+}
+
 function bpeWasm(): Promise<Buffer> {
   return readFile(createRequire(import.meta.url).resolve("tiktoken/lite/tiktoken_bg.wasm"));
 }
@@ -68,9 +85,8 @@ export async function makeBundle(
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) throw new TitoError("usage", `date ${JSON.stringify(date)} is not YYYY-MM-DD`);
   if (existsSync(options.out)) throw new TitoError("already_exists", `${options.out} is there already`);
   const isDirectory = (await stat(options.from).catch(() => null))?.isDirectory() ?? false;
-  const tokenizerJson = await read(isDirectory ? join(options.from, "tokenizer.json") : options.from, "tokenizer");
   const template = await findTemplate(options, isDirectory);
-  const data = convertTokenizerJson(tokenizerJson);
+  const { data, sha256: tokenizerSha256 } = await readTokenizer(options.from, isDirectory);
   new ChatTemplate(template, family.template_variables, date);
   const contents: Record<BundleFile, Buffer> = {
     "ranks.txt": Buffer.from(data.ranks),
@@ -85,7 +101,7 @@ export async function makeBundle(
     date,
     template_variables: { ...family.template_variables },
     template_arguments: options.templateArguments ?? {},
-    sources: { tokenizer_json_sha256: sha256(tokenizerJson), template_sha256: sha256(template) },
+    sources: { tokenizer_json_sha256: tokenizerSha256, template_sha256: sha256(template) },
     files: Object.fromEntries(digests) as BundleManifest["files"],
   };
   await writeWhole(options.out, { ...contents, "manifest.json": Buffer.from(manifestText(manifest)) });

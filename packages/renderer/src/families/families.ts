@@ -7,6 +7,7 @@ import { hermes, THINK, TOOL_CALL } from "./hermes.js";
 import { KIMI_TOKENS, kimiK2 } from "./kimi.js";
 import { K3_TOKENS, kimiK3 } from "./kimi-k3.js";
 import { llama3, PYTHON_TAG } from "./llama.js";
+import { M3_NAMESPACE, M3_THINK, minimaxM3 } from "./minimax-m3.js";
 import type { Parse } from "./output.js";
 import {
   DSML_V4,
@@ -63,6 +64,12 @@ const REASONING_IF_THINKING: Carries = {
   ...ANY_CALLS,
   reasoning: (given) => (given.thinking === true ? "optional" : "never"),
 };
+
+/** By MiniMax M3's `thinking_mode`; any other value leaves it to the model. */
+const M3_REASONING = new Map<unknown, "never" | "always">([
+  ["enabled", "always"],
+  ["disabled", "never"],
+]);
 
 const QWEN: Omit<Family, "parse"> = {
   writer: "template",
@@ -176,6 +183,16 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     structure: [...THINK_TOKENS, MINIMAX_CALL.open, MINIMAX_CALL.close],
     stops: ["[e~["],
     live: { think: THINK, calls: MINIMAX_CALL.open },
+  },
+  "minimax-m3": {
+    ...QWEN,
+    carries: { ...ANY_CALLS, reasoning: ({ thinking_mode }) => M3_REASONING.get(thinking_mode) ?? "optional" },
+    parse: minimaxM3,
+    structure: [M3_THINK.open, M3_THINK.close, M3_NAMESPACE],
+    stops: ["[e~["],
+    reasoning_prompt: M3_THINK.open,
+    // A turn without reasoning begins with a mark that is no content.
+    live: null,
   },
 };
 

@@ -129,7 +129,8 @@ function jsonOf(value: string, types: readonly string[]): string {
   return kind !== null && types.includes(kind) ? text : JSON.stringify(value);
 }
 
-function kindOf(text: string): string | null {
+/** The JSON type that `text` reads as; null when it is no JSON value but a string. */
+export function kindOf(text: string): string | null {
   if (text === "null") return "null";
   if (text === "true" || text === "false") return "boolean";
   const value = tryLosslessJson(text);
@@ -155,6 +156,6 @@ function parameterTypes(tools: readonly ToolDefinition[], name: string): Map<str
 }
 
 /** An object in the spelling that Python's json gives and templates print. */
-function writeObject(members: readonly [string, string][]): string {
+export function writeObject(members: readonly [string, string][]): string {
   return `{${members.map(([key, json]) => `${JSON.stringify(key)}: ${json}`).join(", ")}}`;
 }

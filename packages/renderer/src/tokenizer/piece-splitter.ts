@@ -16,6 +16,8 @@ const STAND_INS = [
   "\u{10107}",
   "\u{10100}",
   "\u{1F000}",
+  "\u3400",
+  "\u{20000}",
 ];
 
 export class PieceSplitter {

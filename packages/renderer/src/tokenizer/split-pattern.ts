@@ -5,7 +5,7 @@
  */
 import { TitoError } from "@tito/format";
 
-export type SplitName = "qwen" | "llama3" | "o200k" | "gpt2" | "deepseek" | "ascii";
+export type SplitName = "qwen" | "qwen3.5" | "llama3" | "o200k" | "kimi" | "gpt2" | "deepseek" | "ascii";
 
 export interface SplitPattern {
   /** What the BPE engine gets. Matches every character of every text: the engine drops text that its pattern does not match. */
@@ -32,12 +32,24 @@ const LLAMA3 = `${LLAMA3_HEAD}\\p{N}{1,3}${LLAMA3_TAIL}`;
 const llama3Runtime = (digits: string): RegExp =>
   runtime(`${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`);
 
+// Qwen 3.5: marks count as letters.
+const QWEN35 =
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
 const UPPER = "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]";
 const LOWER = "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]";
 const o200k = (contraction: string): string =>
   `[^\\r\\n\\p{L}\\p{N}]?${UPPER}*${LOWER}+(?:${contraction})?|[^\\r\\n\\p{L}\\p{N}]?${UPPER}+${LOWER}*(?:${contraction})?|\\p{N}{1,3}`;
 const O200K_HF =
   "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
+// Kimi: Han runs of their own, then o200k's words without Han.
+const HAN = "\\p{Script=Han}";
+const KIMI_UPPER = "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]";
+const KIMI_LOWER = "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]";
+const kimi = (upper: string, lower: string, contraction: string): string =>
+  `[^\\r\\n\\p{L}\\p{N}]?${upper}*${lower}+(?:${contraction})?|[^\\r\\n\\p{L}\\p{N}]?${upper}+${lower}*(?:${contraction})?|\\p{N}{1,3}`;
+const notHan = (set: string): string => `(?:(?!${HAN})${set})`;
 
 // The demo's own: the shape of Qwen's with ASCII classes only, so that no Unicode version matters.
 const ASCII_WS = " \\t\\n\\x0b\\f\\r";
@@ -83,6 +95,22 @@ export const SPLIT_PATTERNS: Record<SplitName, SplitPattern> = {
     engine: O200K_HF,
     runtime: runtime(`${o200k(CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n/]*|${spaces}`),
     classes: ["Lu", "Lt", "Lm", "Lo", "Ll", "M", "N"],
+    asciiLetters: false,
+  },
+  "qwen3.5": {
+    engine: QWEN35,
+    runtime: runtime(
+      `${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^${WS}\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|${spaces}`,
+    ),
+    classes: ["L", "M", "N"],
+    asciiLetters: false,
+  },
+  kimi: {
+    engine: `[\\p{Han}]+|${kimi(KIMI_UPPER, KIMI_LOWER, "(?i:'s|'t|'re|'ve|'m|'ll|'d)")}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
+    runtime: runtime(
+      `${HAN}+|${kimi(notHan(UPPER), notHan(LOWER), CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`,
+    ),
+    classes: ["Lu", "Lt", "Lm", "Lo", "Ll", "M", "N", "Script=Han"],
     asciiLetters: false,
   },
   gpt2: {
@@ -133,6 +161,7 @@ export function splitNameOf(preTokenizer: unknown): SplitName {
   const regexes = splitRegexes(preTokenizer as PreTokenizer) ?? [];
   const known: [SplitName, string[]][] = [
     ["qwen", [QWEN]],
+    ["qwen3.5", [QWEN35]],
     ["llama3", [LLAMA3]],
     ["o200k", [O200K_HF]],
     ["gpt2", [GPT2]],
@@ -146,7 +175,7 @@ export function splitNameOf(preTokenizer: unknown): SplitName {
     "unsupported",
     `tokenizer.json has a pre-tokenizer that is not known: ${JSON.stringify(preTokenizer).slice(0, 400)}`,
     {
-      hint: "Known are those of GPT-2, Llama 3, Qwen 2/3, gpt-oss, DeepSeek V3 and the demo.",
+      hint: "Known are those of GPT-2, Llama 3 (also GLM), Qwen 2 to 3.5, gpt-oss (also MiniMax), DeepSeek V3, Kimi and the demo.",
     },
   );
 }

@@ -39,6 +39,7 @@ interface HfTokenizer {
     vocab: Record<string, number>;
     merges: (string | [string, string])[];
     byte_fallback?: boolean;
+    ignore_merges?: boolean;
     unk_token?: string | null;
     continuing_subword_prefix?: string | null;
     end_of_word_suffix?: string | null;
@@ -63,7 +64,7 @@ function byteOfSymbol(): Map<string, number> {
 }
 
 /** Byte sequences by id, as one line per run of consecutive ids. */
-function writeRanks(bytesById: Map<number, Buffer>): string {
+export function writeRanks(bytesById: Map<number, Buffer>): string {
   const ids = [...bytesById.keys()].sort((a, b) => a - b);
   const lines: string[] = [];
   let previous = -2;
@@ -75,7 +76,10 @@ function writeRanks(bytesById: Map<number, Buffer>): string {
   return lines.join("\n");
 }
 
-/** BPE by rank merges the pair with the lowest id first: that equals the merge list only when the list is in the order of its results. */
+/**
+ * BPE by rank merges the pair with the lowest id first: that equals the merge list only when the list is in the order of its results.
+ * The engine takes a whole piece that is a token without merging, as `ignore_merges` does; without that, a token that no merge makes would differ.
+ */
 function checkMerges(model: HfTokenizer["model"]): void {
   let last = -1;
   const reachable = new Set<number>();
@@ -86,6 +90,7 @@ function checkMerges(model: HfTokenizer["model"]): void {
     last = id!;
     reachable.add(last);
   }
+  if (model.ignore_merges === true) return;
   const unreachable = Object.entries(model.vocab).filter(([text, id]) => [...text].length > 1 && !reachable.has(id));
   const named = new Set(unreachable.map(([text]) => text));
   for (const text of named)

@@ -27,13 +27,22 @@ const DATE = "2026-11-30";
 /** Which vocabulary proves a family's ids. */
 const VOCABULARY_OF: Record<string, string> = {
   demo: "demo",
+  "qwen2.5": "qwen2.5",
   qwen3: "qwen3",
+  "qwen3-coder": "qwen3",
+  "qwen3.5": "qwen3.5",
+  "glm-4.6": "glm-4.6",
+  "glm-4.7": "glm-4.6",
+  "kimi-k2": "kimi-k2",
+  "kimi-k3": "kimi-k3",
   "deepseek-v3": "deepseek-v3",
+  "deepseek-v3.1": "deepseek-v3.1",
   "deepseek-v4": "deepseek-v4",
   "gpt-oss": "gpt-oss",
   "llama-3.1": "llama-3.1",
   "llama-3.2": "llama-3.1",
   "llama-3.3": "llama-3.1",
+  "minimax-m2": "minimax-m2",
 };
 
 function templatePath(family: string): string {
