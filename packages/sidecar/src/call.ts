@@ -13,7 +13,7 @@ import { LiveRelay } from "./live-relay.js";
 import type { PromptPlan } from "./prompt/source.js";
 import { recordDelivery, recordIntent, recordOutcome, recordUncaptured } from "./record.js";
 import { chatWishes, encodedWriter, passthroughWriter, type ReplyWriter } from "./relay.js";
-import type { Client, Delivery } from "./release.js";
+import { type Client, type Delivery, JSON_BODY } from "./release.js";
 import { replayKey } from "./replay.js";
 import { pause, retryDelay } from "./sample/attempts.js";
 import { dialectError } from "./sample/engine-failure.js";
@@ -78,7 +78,7 @@ export async function serveCall(
     if (!TitoError.is(error) || error.code === "internal")
       trajectory.log("error", "call_failed", { detail: describe(error) });
     if (TitoError.is(error) && REFUSALS.has(error.code)) recordRefusal(trajectory, incoming, error);
-    await tellFailure(incoming.codec, context?.encoder ?? null, client, dialectError(error));
+    await tellFailure(incoming.codec, context, client, dialectError(error));
   }
 }
 
@@ -114,7 +114,11 @@ async function attemptOnce(
     trajectory.log("info", "orphaned", { call: orphan.callId });
     trajectory.replays.addOrphan(context.key, orphan);
   });
-  const relay = new LiveRelay(plan, writer, client, { streamed: request.stream, signal: call.signal });
+  const relay = new LiveRelay(plan, writer, client, {
+    streamed: request.stream,
+    keepaliveMs: engine.config.keepaliveMs,
+    signal: call.signal,
+  });
   try {
     trajectory.noteCall(context.key, call.callId, context.incoming.headers);
     recordIntent(trajectory, call.callId, context.incoming);
@@ -141,14 +145,14 @@ async function attemptOnce(
       return againMs;
     }
     const rest = outcome.failure === null ? await relay.close(outcome.sampled, outcome.raw) : "";
-    const unrecorded = await recordOutcome(context, plan, call.callId, {
+    const verdict = await recordOutcome(context, plan, call.callId, {
       outcome,
       events: relay.events,
       malformed: relay.malformed,
       versionBefore,
     });
-    const failure = outcome.failure ?? unrecorded;
-    if (failure === null) await giveAnswer(context, call, relay, rest);
+    const failure = outcome.failure ?? (verdict.kind === "withheld" ? verdict.error : null);
+    if (failure === null) await giveAnswer(context, call, { relay, rest, recorded: verdict.kind === "recorded" });
     else if (againMs === null) await giveFailure(context, call, failure);
     return failure === null ? null : againMs;
   } finally {
@@ -158,12 +162,18 @@ async function attemptOnce(
 }
 
 /** Stop 6, the second half: the record is durable, the harness may have the end of its answer. */
-async function giveAnswer(context: CallContext, call: LiveCall, relay: LiveRelay, rest: string): Promise<void> {
+async function giveAnswer(
+  context: CallContext,
+  call: LiveCall,
+  { relay, rest, recorded }: { relay: LiveRelay; rest: string; recorded: boolean },
+): Promise<void> {
   const { client, request, trajectory, key } = context;
-  const whole = { status: 200, headers: { "content-type": "application/json" } };
+  const whole = { status: 200, headers: JSON_BODY };
   const delivery = await client.finish(rest, request.stream ? undefined : whole);
   finishDelivery(context, call.callId, delivery);
   if (delivery.outcome === "delivered") return;
+  // A replay tells of a turn: an answer that is on no record is sampled anew.
+  if (!recorded) return abandon(context, call);
   const answer = { callId: call.callId, events: relay.events, reasoningKey: relay.reasoningKey };
   const untaken = call.orphan === null || trajectory.replays.removeOrphan(key, call.orphan);
   if (untaken) trajectory.replays.keep(key, answer);
@@ -171,9 +181,14 @@ async function giveAnswer(context: CallContext, call: LiveCall, relay: LiveRelay
 }
 
 async function giveFailure(context: CallContext, call: LiveCall, error: DialectError): Promise<void> {
-  if (call.orphan !== null) context.trajectory.replays.removeOrphan(context.key, call.orphan);
-  const delivery = await tellFailure(context.incoming.codec, context.encoder, context.client, error);
+  abandon(context, call);
+  const delivery = await tellFailure(context.incoming.codec, context, context.client, error);
   finishDelivery(context, call.callId, delivery);
+}
+
+/** Nobody can have this call's answer any more; whoever waits for it asks the engine. */
+function abandon(context: CallContext, call: LiveCall): void {
+  if (call.orphan !== null) context.trajectory.replays.removeOrphan(context.key, call.orphan);
 }
 
 function finishDelivery(context: CallContext, callId: string, delivery: Delivery): void {
@@ -189,14 +204,17 @@ function finishDelivery(context: CallContext, callId: string, delivery: Delivery
   });
 }
 
-/** The dialect's HTTP error, or its in-stream error once a 200 is out. */
-function tellFailure(
+/** The dialect's HTTP error; once a 200 is out, its in-stream error, or, of a body that was kept alive, a broken transfer. */
+async function tellFailure(
   codec: DialectCodec,
-  encoder: StreamEncoder | null,
+  call: Pick<CallContext, "request" | "encoder"> | null,
   client: Client,
   error: DialectError,
 ): Promise<Delivery> {
-  if (client.committed && encoder !== null) return client.finish(encoder.error(error));
+  if (client.committed && call !== null) {
+    if (call.request.stream) return client.finish(call.encoder.error(error));
+    return client.breakOff(error.message);
+  }
   const { status, body, headers } = codec.error(error);
   return client.finish(body, { status, headers });
 }

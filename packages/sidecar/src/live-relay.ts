@@ -28,27 +28,32 @@ export class LiveRelay implements SampleHooks {
   private holding: boolean;
   private held = "";
 
-  /** `streamed`: the harness wants a stream. `signal`: nobody waits for a slow harness any more. */
+  /** `streamed`: the harness wants a stream. `keepaliveMs`: silence after which an unstreamed one is kept alive. `signal`: nobody waits for a slow harness any more. */
   constructor(
-    plan: PromptPlan,
+    private readonly plan: Pick<PromptPlan, "reader" | "stream">,
     private readonly writer: ReplyWriter,
     private readonly client: Client,
-    private readonly mode: { streamed: boolean; signal: AbortSignal },
+    private readonly mode: { streamed: boolean; keepaliveMs: number; signal: AbortSignal },
   ) {
     this.reader = plan.reader();
     // A whole reply that is streamed piecewise is good or bad as a whole.
     this.holding = !plan.stream;
   }
 
+  /** The engine has taken the call: a stream begins, a body is kept alive from here on. */
   onAnswer(): void {
     if (this.mode.streamed) this.client.beginStream();
+    else this.client.keepBodyAlive(this.mode.keepaliveMs);
   }
 
   async onChunk(raw: string, chunk: EngineChunk): Promise<void> {
     const events = await this.reader.read(chunk);
     this.events.push(...events);
     this.reasoningKey ??= chunk.reasoningKey;
-    if (!this.mode.streamed) return;
+    if (!this.mode.streamed) {
+      if (!this.plan.stream) return;
+      return this.writer.collect(raw, chunk);
+    }
     this.waiting.push({ raw, chunk, events });
     const aborts = chunk.finish === "abort" || chunk.finish === "error";
     const hasDelta = events.some((event) => event.type !== "start");
@@ -60,7 +65,7 @@ export class LiveRelay implements SampleHooks {
   async close(sampled: Sampled, raw: string | null): Promise<string> {
     const end = await this.reader.end(sampled);
     this.events.push(...end);
-    if (!this.mode.streamed) return this.writer.body(raw ?? "", this.events);
+    if (!this.mode.streamed) return this.writer.body(raw, this.events);
     const rest = this.waiting.splice(0).flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
     return this.held + [...rest, ...this.writer.end(end)].map((frame) => frame.text).join("");
   }

@@ -242,6 +242,8 @@ export function recordUncaptured(log: TurnLog, call: Uncaptured): void {
   if (call.lostTokens) log.uncaptured += 1;
   const { callId, reason, status, lostTokens } = call;
   const detail = call.detail.slice(0, 2000);
+  log.withoutIds += 1;
+  log.lastWithoutIds = `${reason}${status === null ? "" : ` (${status})`}: ${detail}`;
   log.writer.writeJournal("uncaptured", {
     call_id: callId,
     reason,

@@ -2,6 +2,9 @@
  * What the harness gets, frame by frame. Two writers of one interface: the engine's own chunks with the sidecar's fields taken
  * out (chat on chat), or a dialect's encoder fed with events. From the first held frame on everything waits for the record.
  */
+
+import { TitoError } from "@tito/format";
+import { ChatAssembly } from "./chat-assembly.js";
 import { CHAT_DONE, chatFrame } from "./dialect/chat-reply.js";
 import type { DialectCodec, NeutralRequest, ReplyEvent, StreamEncoder } from "./dialect/neutral.js";
 import { editObject, findSlice, sliceArray, sliceObject, sliceText } from "./json/slices.js";
@@ -16,10 +19,12 @@ export interface Frame {
 export interface ReplyWriter {
   /** Frames of one stream chunk. */
   chunk(raw: string, chunk: EngineChunk, events: readonly ReplyEvent[]): Frame[];
+  /** Takes in a chunk of an answer that goes out as one body. */
+  collect(raw: string, chunk: EngineChunk): void;
   /** What closes a whole stream. */
   end(events: readonly ReplyEvent[]): Frame[];
-  /** The body of a reply that is not streamed; `raw` is the engine's own. */
-  body(raw: string, events: readonly ReplyEvent[]): string;
+  /** The body of a reply that is not streamed; `raw` is the engine's own, null when it streamed. */
+  body(raw: string | null, events: readonly ReplyEvent[]): string;
 }
 
 /** A dialect's own encoder: translated dialects, synthetic streams and replays. One encoder lives as long as the response. */
@@ -27,6 +32,7 @@ export function encodedWriter(codec: DialectCodec, request: NeutralRequest, enco
   const encode = (events: readonly ReplyEvent[]): Frame[] => events.flatMap((event) => encoder.encode(event));
   return {
     chunk: (_raw, _chunk, events) => encode(events),
+    collect: () => undefined,
     end: encode,
     body: (_raw, events) => codec.reply(request, events),
   };
@@ -52,6 +58,7 @@ export function chatWishes(request: NeutralRequest, bodyText: string): ChatWishe
 export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
   let holding = false;
   let sawCalls = false;
+  const assembly = new ChatAssembly(wishes);
   return {
     chunk: (raw, chunk) => {
       sawCalls ||= chunk.tools.length > 0;
@@ -60,8 +67,11 @@ export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
       if (isUsageChunk && !wishes.usage) return [];
       return [{ text: chatFrame(strip(raw, chunk.finish, sawCalls, wishes, !wishes.usage)), held: holding }];
     },
+    collect: (raw, chunk) => assembly.add(raw, chunk),
     end: () => [{ text: CHAT_DONE, held: true }],
-    body: (raw, events) => {
+    body: (whole, events) => {
+      const raw = whole ?? assembly.body(events);
+      if (raw === null) throw new TitoError("upstream_invalid", "the engine's stream held no answer");
       const finish = events.find((event) => event.type === "finish");
       const calls = events.some((event) => event.type === "tool_call");
       return strip(

@@ -14,6 +14,9 @@ export interface Delivery {
   detail: string | null;
 }
 
+/** Headers of an answer that is one body. */
+export const JSON_BODY = { "content-type": "application/json" };
+
 /** One waiting harness. Writing to a harness that has gone is no error; it is noticed through `gone`. */
 export class Client {
   private bytes = 0;
@@ -52,25 +55,26 @@ export class Client {
 
   /** Begins an event stream. */
   beginStream(): void {
-    if (this.committed || this.gone) return;
-    this.status = 200;
-    this.response.writeHead(200, {
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-cache",
-      ...this.headers,
-    });
-    this.response.flushHeaders();
+    this.begin({ "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" });
   }
 
   /** After `silenceMs` without a byte the stream is begun if need be, and `frame` is written, again and again. */
   keepAlive(silenceMs: number, frame: () => string): void {
-    this.stopKeepAlive();
-    if (silenceMs <= 0) return;
-    this.keepalive = setInterval(() => {
+    this.every(silenceMs, () => {
       this.beginStream();
-      if (!this.gone && !this.response.writableNeedDrain) this.put(frame());
-    }, silenceMs);
-    this.keepalive.unref();
+      return frame();
+    });
+  }
+
+  /**
+   * The same for an answer that is one JSON body: white space before it, which every JSON parser skips (RFC 8259). Called when the engine
+   * has taken the call, so that its refusals keep their status; a failure after the first space breaks the connection off.
+   */
+  keepBodyAlive(silenceMs: number): void {
+    this.every(silenceMs, () => {
+      this.begin(JSON_BODY);
+      return " ";
+    });
   }
 
   stopKeepAlive(): void {
@@ -107,6 +111,29 @@ export class Client {
     }
     const outcome = response.writableFinished && this.lost === null ? "delivered" : "failed";
     return { outcome, bytes: this.bytes, status: this.status, detail: this.lost };
+  }
+
+  /** The answer can neither be completed nor replaced by an error: the harness must see a broken transfer, not half a body. */
+  breakOff(why: string): Delivery {
+    this.lose(why);
+    this.response.destroy();
+    return { outcome: "failed", bytes: this.bytes, status: this.status, detail: why };
+  }
+
+  private begin(headers: Record<string, string>): void {
+    if (this.committed || this.gone) return;
+    this.status = 200;
+    this.response.writeHead(200, { ...headers, ...this.headers });
+    this.response.flushHeaders();
+  }
+
+  private every(silenceMs: number, frame: () => string): void {
+    this.stopKeepAlive();
+    if (silenceMs <= 0) return;
+    this.keepalive = setInterval(() => {
+      if (!this.gone && !this.response.writableNeedDrain) this.put(frame());
+    }, silenceMs);
+    this.keepalive.unref();
   }
 
   private put(text: string): boolean {

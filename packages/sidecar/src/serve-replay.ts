@@ -5,6 +5,7 @@
 import { type CallContext, codecFor } from "./call.js";
 import { recordDelivery, recordReplay } from "./record.js";
 import { encodedWriter } from "./relay.js";
+import { JSON_BODY } from "./release.js";
 import type { FinishedAnswer } from "./replay.js";
 import { checkOpen } from "./trajectory.js";
 
@@ -30,8 +31,7 @@ function shape(
 ): [string, { status: number; headers: Record<string, string> }?] {
   const { request, incoming, client } = context;
   const codec = codecFor(incoming, answer.reasoningKey);
-  if (!request.stream)
-    return [codec.reply(request, answer.events), { status: 200, headers: { "content-type": "application/json" } }];
+  if (!request.stream) return [codec.reply(request, answer.events), { status: 200, headers: JSON_BODY }];
   client.beginStream();
   const encoder = incoming.dialect === "chat" ? codec.stream(request) : context.encoder;
   const frames = encodedWriter(codec, request, encoder).end(answer.events);
