@@ -31,7 +31,7 @@ export interface Engine {
 /** @throws TitoError when the engine or the renderer bundle can not be used; see `probeEngine`, `openRenderer` and `renderDifference`. */
 export async function openEngine(config: SidecarConfig, log: Log): Promise<Engine> {
   const upstream = openUpstream(config.upstream, config.secrets.upstreamKey);
-  const opened = config.renderer === "engine" ? null : await openRenderer(config);
+  const opened = config.renderer === "engine" ? null : await openRenderer(config, log);
   const close = (): void => {
     upstream.close();
     void opened?.renderer.close();

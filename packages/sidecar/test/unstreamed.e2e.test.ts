@@ -1,5 +1,4 @@
 /** Calls that ask for one body: sampled as a stream all the same, kept alive, and an error is never half a body. */
-import { differencesToEngine } from "@tito/testkit";
 import { describe, expect, it } from "vitest";
 import {
   engineLog,
@@ -39,6 +38,14 @@ const streamingEngine = (engine: { url: string }) =>
     return true;
   });
 
+/** What had come in when the call was aborted: the beginning of what the engine sampled, and no id that it did not sample. */
+async function expectPartial(ids: readonly number[], engine: { url: string }): Promise<void> {
+  const [entry] = await engineLog(engine);
+  expect(entry!.sampled_ids).toHaveLength(5);
+  expect(ids.length).toBeGreaterThan(0);
+  expect(entry!.sampled_ids.slice(0, ids.length)).toEqual(ids);
+}
+
 describe.each(sources)("an unstreamed call ($name)", ({ options }) => {
   const hold = (engine: { url: string }, tokens: number) =>
     engineTest(engine, "faults", { fault: { kind: "hang_after", tokens } });
@@ -61,8 +68,7 @@ describe.each(sources)("an unstreamed call ($name)", ({ options }) => {
     expect(log.uncaptured).toEqual([]);
     const [turn] = turnsOf(log);
     expect(turn!.record).toMatchObject({ finish_reason: "abort", defects: ["client_gone"], stream: "none" });
-    expect(turn!.sampledIds).toHaveLength(5);
-    expect(differencesToEngine(log, await engineLog(engine))).toEqual([]);
+    await expectPartial(turn!.sampledIds, engine);
   });
 
   it("that a seal cuts off leaves what was sampled", async () => {
@@ -74,7 +80,7 @@ describe.each(sources)("an unstreamed call ($name)", ({ options }) => {
     expect((await call).status).toBe(410);
     const [turn] = turnsOf(await started.sealed());
     expect(turn!.record.defects).toEqual(["aborted_by_seal"]);
-    expect(turn!.sampledIds).toHaveLength(5);
+    await expectPartial(turn!.sampledIds, engine);
   });
 
   it("is kept alive by white space once the engine works on it, and stays one JSON body", async () => {

@@ -2,13 +2,15 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import { type Message, TitoError, type ToolDefinition } from "@tito/format";
+import type { Message, TitoError, ToolDefinition } from "@tito/format";
 import type { TextDelta, WholeTurn } from "../families/live-parser.js";
 import type { Certificate } from "../junction/certificate.js";
 import type { IncrementalPrompt, IncrementalRequest } from "../junction/incremental-prompt.js";
 import type { ParsedTurn, RenderOptions, TurnContext } from "../prompt-renderer.js";
 import type { EncodedPrompt } from "../tokenizer/tokenizer.js";
-import { type OperationName, type Operations, type Response, WORKER_ROLE, type WorkerData } from "./protocol.js";
+import { Connection } from "./connection.js";
+import { WORKER_ROLE, type WorkerData } from "./protocol.js";
+import { SupervisedThread } from "./supervised-thread.js";
 
 /** A turn that is parsed while it is being sampled. */
 export interface TurnStream {
@@ -42,6 +44,10 @@ export interface Renderer {
 export interface StartOptions {
   /** Where the thread's code is; default is the file beside this one, else the program's own file. Text is run as a script. */
   worker?: URL | { source: string };
+  /** The thread ended and is started again, for the nth time without an answer between. */
+  onRestart?: (restarts: number) => void;
+  /** The thread is given up: every call fails from now on. */
+  onLost?: (error: TitoError) => void;
 }
 
 function workerFile(): URL {
@@ -59,83 +65,56 @@ function startWorker(bundleDirectory: string, options: StartOptions): Worker {
   return new Worker(worker ?? workerFile(), { workerData, name: "renderer" });
 }
 
-class Connection {
-  readonly #worker: Worker;
-  readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (error: TitoError) => void }>();
-  #calls = 0;
-  #dead: TitoError | undefined;
-
-  constructor(worker: Worker) {
-    this.#worker = worker;
-    worker.on("message", (response: Response) => {
-      const waiting = this.#waiting.get(response.call);
-      this.#waiting.delete(response.call);
-      if (response.ok) waiting?.resolve(response.value as never);
-      else waiting?.reject(new TitoError(response.error.code, response.error.message, hintOf(response.error.hint)));
-    });
-    worker.on("error", (cause) =>
-      this.#die(new TitoError("internal", `the renderer's thread failed: ${cause.message}`, { cause })),
-    );
-    worker.on("exit", () => this.#die(new TitoError("internal", "the renderer's thread has ended")));
-    worker.unref();
-  }
-
-  ask<Name extends OperationName>(name: Name, ...args: Operations[Name]["args"]): Promise<Operations[Name]["result"]> {
-    if (this.#dead !== undefined) return Promise.reject(this.#dead);
-    const call = ++this.#calls;
-    return new Promise((resolve, reject) => {
-      this.#waiting.set(call, { resolve, reject });
-      this.#worker.ref();
-      this.#worker.postMessage({ call, name, args });
-    }).finally(() => {
-      if (this.#waiting.size === 0) this.#worker.unref();
-    }) as Promise<Operations[Name]["result"]>;
-  }
-
-  async close(): Promise<void> {
-    await this.#worker.terminate();
-  }
-
-  #die(error: TitoError): void {
-    this.#dead ??= error;
-    for (const { reject } of this.#waiting.values()) reject(this.#dead);
-    this.#waiting.clear();
-  }
-}
-
-const hintOf = (hint: string | undefined): { hint?: string } => (hint === undefined ? {} : { hint });
-
 /** Loads the bundle in a thread of its own and returns when it is ready. @throws TitoError `bundle_invalid`. */
 export async function startRenderer(bundleDirectory: string, options: StartOptions = {}): Promise<Renderer> {
-  const connection = new Connection(startWorker(bundleDirectory, options));
-  const opened = await connection.ask("open").catch(async (error) => {
-    await connection.close();
-    throw error;
-  });
+  const thread = await SupervisedThread.start(() => new Connection(startWorker(bundleDirectory, options)), options);
+  const { opened } = thread;
   let streams = 0;
   return {
     contractId: opened.contract_id,
     stopIds: opened.stop_ids,
     family: opened.family,
-    render: (messages, tools, render = {}) => connection.ask("render", [...messages], [...tools], render),
-    countTokens: (messages, tools, render = {}) => connection.ask("count", [...messages], [...tools], render),
-    parse: (sampledIds, context) => connection.ask("parse", sampledIds, context),
-    buildIncrementalPrompt: (certificate, request) => connection.ask("incremental", certificate, request),
-    decode: (ids) => connection.ask("decode", ids),
-    streamParser: (context) => {
-      const stream = ++streams;
-      const opening = connection.ask("live_open", stream, context);
-      return {
-        push: async (ids) => {
-          await opening;
-          return connection.ask("live_push", stream, ids);
-        },
-        end: async () => {
-          await opening;
-          return connection.ask("live_end", stream);
-        },
-      };
-    },
-    close: () => connection.close(),
+    render: (messages, tools, render = {}) => thread.ask("render", [...messages], [...tools], render),
+    countTokens: (messages, tools, render = {}) => thread.ask("count", [...messages], [...tools], render),
+    parse: (sampledIds, context) => thread.ask("parse", sampledIds, context),
+    buildIncrementalPrompt: (certificate, request) => thread.ask("incremental", certificate, request),
+    decode: (ids) => thread.ask("decode", ids),
+    streamParser: (context) => new ThreadStream(thread, ++streams, context),
+    close: () => thread.close(),
   };
+}
+
+/** A turn's parser lives in the thread. In the next one it is opened anew and reads again what it had read; its deltas are the same. */
+class ThreadStream implements TurnStream {
+  readonly #read: Int32Array[] = [];
+  #openIn: Connection | null = null;
+
+  constructor(
+    private readonly thread: SupervisedThread,
+    private readonly id: number,
+    private readonly context: TurnContext,
+  ) {}
+
+  async push(ids: Int32Array): Promise<TextDelta> {
+    const delta = await this.thread.run(async (connection) => {
+      await this.#open(connection);
+      return connection.ask("live_push", this.id, ids);
+    });
+    this.#read.push(ids);
+    return delta;
+  }
+
+  end(): Promise<WholeTurn> {
+    return this.thread.run(async (connection) => {
+      await this.#open(connection);
+      return connection.ask("live_end", this.id);
+    });
+  }
+
+  async #open(connection: Connection): Promise<void> {
+    if (this.#openIn === connection) return;
+    await connection.ask("live_open", this.id, this.context);
+    for (const ids of this.#read) await connection.ask("live_push", this.id, ids);
+    this.#openIn = connection;
+  }
 }

@@ -1,15 +1,25 @@
 import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Worker } from "node:worker_threads";
 import { build } from "esbuild";
 import { execa } from "execa";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { loadBundle } from "../../src/bundle/load-bundle.js";
 import { PromptRenderer } from "../../src/prompt-renderer.js";
 import { startRenderer } from "../../src/worker/start-renderer.js";
 import { withByteBundle } from "../byte-bundles.js";
 
 const MESSAGES = [{ role: "user" as const, content: "the <|im_end|> thing" }];
+
+/** Every thread that is started from here on. */
+function watchThreads(): Worker[] {
+  const threads: Worker[] = [];
+  const add = (worker: Worker): void => void threads.push(worker);
+  process.on("worker", add);
+  onTestFinished(() => void process.off("worker", add));
+  return threads;
+}
 
 describe("the renderer's thread", () => {
   it("gives what the renderer gives, and leaves the event loop free", async () => {
@@ -53,6 +63,50 @@ describe("the renderer's thread", () => {
       await expect(renderer.render(MESSAGES, [])).rejects.toMatchObject({ code: "internal" });
       await appendFile(join(directory, "template.jinja"), "x");
       await expect(startRenderer(directory)).rejects.toMatchObject({ code: "bundle_invalid" });
+    });
+  });
+
+  it("is started again when it ends, and goes on with what was under way", async () => {
+    await withByteBundle("qwen3", async (directory) => {
+      const threads = watchThreads();
+      const restarts: number[] = [];
+      const renderer = await startRenderer(directory, { onRestart: (count) => void restarts.push(count) });
+      const expected = await renderer.render(MESSAGES, []);
+      const text = "<think>\nwhy\n</think>\n\nyes 😀<|im_end|>";
+      const here = await PromptRenderer.open(await loadBundle(directory));
+      const sampled = here.tokenizer.encode(text);
+      const stream = renderer.streamParser({ promptTail: expected.ids, promptTokens: expected.ids.length, tools: [] });
+      const deltas = [];
+      for (const [index, id] of sampled.entries()) {
+        if (index % 5 === 3) await threads.at(-1)!.terminate();
+        deltas.push(await stream.push(Int32Array.of(id)));
+      }
+      const end = await stream.end();
+      expect(deltas.map((delta) => delta.reasoning).join("") + end.rest.reasoning).toBe("why");
+      expect(deltas.map((delta) => delta.content).join("") + end.rest.content).toBe("yes 😀");
+      const underWay = renderer.render(MESSAGES, []);
+      await threads.at(-1)!.terminate();
+      expect(await underWay).toEqual(expected);
+      expect(restarts.length).toBe(threads.length - 1);
+      expect(new Set(restarts)).toEqual(new Set([1]));
+      await renderer.close();
+    });
+  });
+
+  it("is given up when it ends at every request, and says so", async () => {
+    await withByteBundle("qwen3", async (directory) => {
+      const source = `const { parentPort } = require("node:worker_threads");
+        parentPort.on("message", ({ call, name }) => {
+          if (name !== "open") process.exit(1);
+          parentPort.postMessage({ call, ok: true, value: { contract_id: "c", stop_ids: [], family: "qwen3" } });
+        });`;
+      const lost: unknown[] = [];
+      const renderer = await startRenderer(directory, { worker: { source }, onLost: (error) => void lost.push(error) });
+      for (let call = 0; call < 3; call++) {
+        await expect(renderer.render(MESSAGES, [])).rejects.toMatchObject({ code: "internal" });
+      }
+      expect(lost).toMatchObject([{ code: "internal" }]);
+      await renderer.close();
     });
   });
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { TitoError } from "@tito/format";
 import type { Certificate, Renderer } from "@tito/renderer";
 import type { SidecarConfig } from "../config.js";
+import type { Log } from "../log.js";
 import { type Incremental, shadowing } from "./incremental.js";
 
 export interface OpenedRenderer {
@@ -13,9 +14,12 @@ export interface OpenedRenderer {
 }
 
 /** @throws TitoError `bundle_invalid` for a damaged bundle, or one without a certificate of its own in incremental mode. */
-export async function openRenderer(config: SidecarConfig): Promise<OpenedRenderer> {
+export async function openRenderer(config: SidecarConfig, log: Log): Promise<OpenedRenderer> {
   const { startRenderer, readCertificate, verifyCertificate, CERTIFICATE_FILE } = await import("@tito/renderer");
-  const renderer = await startRenderer(config.renderer);
+  const renderer = await startRenderer(config.renderer, {
+    onRestart: (restarts) => log("error", "renderer_restarted", { restarts }),
+    onLost: dieOfIt,
+  });
   try {
     if (config.promptMode === "full_history") return { renderer, incremental: null };
     const certificate: Certificate = readCertificate(
@@ -27,6 +31,13 @@ export async function openRenderer(config: SidecarConfig): Promise<OpenedRendere
     await renderer.close();
     throw error;
   }
+}
+
+/** Nothing can be rendered any more: as of any bug, the process ends, and `tito run` starts it again. */
+function dieOfIt(error: TitoError): void {
+  setImmediate(() => {
+    throw error;
+  });
 }
 
 async function certificateText(file: string, bundle: string): Promise<string> {
