@@ -40,6 +40,8 @@ export interface Inspection {
   boots: number;
   calls: number;
   uncaptured: Record<string, number>;
+  /** What the last call without ids was told. */
+  last_uncaptured: { reason: string; status: number | null; detail: string } | null;
   dangling_calls: number;
   replays: number;
   gaps: { reason: string; file: string; detail: string }[];
@@ -65,6 +67,7 @@ export function inspectTrajectory(dir: string): Inspection {
     })),
   );
   const uncaptured = new Map<string, number>();
+  const last = log.uncaptured.at(-1);
   for (const record of log.uncaptured) uncaptured.set(record.reason, (uncaptured.get(record.reason) ?? 0) + 1);
   return {
     trajectory_id: log.trajectory_id,
@@ -75,6 +78,7 @@ export function inspectTrajectory(dir: string): Inspection {
     boots: log.journals.length,
     calls: log.intents.size,
     uncaptured: Object.fromEntries(uncaptured),
+    last_uncaptured: last === undefined ? null : { reason: last.reason, status: last.status, detail: last.detail },
     dangling_calls: danglingCalls(log).length,
     replays: log.replays.length,
     gaps: log.gaps.map(({ reason, file, detail }) => ({ reason, file, detail })),

@@ -99,10 +99,16 @@ function judge(exit: number, report: SealReport, io: RunIo): number {
   if (report.uncaptured > 0)
     io.warn(`capture is incomplete: ${report.uncaptured} calls are not on record (trajectory ${report.trajectory_id})`);
   if (exit !== 0 || report.turns > 0) return exit;
-  io.warn(
-    "nothing was captured: COMMAND ended without one recorded call; is it configured to use OPENAI_BASE_URL or the endpoint file?",
-  );
+  const why =
+    report.calls_without_ids === 0
+      ? "COMMAND ended without one recorded call; is it configured to use OPENAI_BASE_URL or the endpoint file?"
+      : `${report.calls_without_ids} calls came and none got token ids; the last ended as ${oneLine(report.last_without_ids ?? "")}`;
+  io.warn(`nothing was captured: ${why}`);
   return FAILED_EXIT;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").slice(0, 300);
 }
 
 function completeSecrets(secrets: Secrets): Secrets {

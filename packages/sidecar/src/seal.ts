@@ -9,6 +9,9 @@ export interface SealReport {
   status: string;
   turns: number;
   uncaptured: number;
+  /** Calls without token ids, refused ones too, and what the last of them was told. */
+  calls_without_ids: number;
+  last_without_ids: string | null;
   head: AnchoredHead;
   manifest_sha256: string;
 }
@@ -21,6 +24,8 @@ export async function sealTrajectory(trajectory: Trajectory, reason: string, tim
     status: manifest.status,
     turns: trajectory.turns,
     uncaptured: trajectory.uncaptured,
+    calls_without_ids: trajectory.withoutIds,
+    last_without_ids: trajectory.lastWithoutIds,
     head,
     manifest_sha256,
   };

@@ -29,6 +29,9 @@ export class TurnLog {
   turns: number;
   /** Calls whose sampled tokens are not on record. */
   uncaptured = 0;
+  /** Calls that ended without token ids, refused ones too, and what the last of them was told. */
+  withoutIds = 0;
+  lastWithoutIds: string | null = null;
   private order: Promise<unknown> = Promise.resolve();
 
   constructor(

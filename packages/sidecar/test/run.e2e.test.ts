@@ -58,6 +58,11 @@ function start(
   return { child, ended, output, extra: () => extra };
 }
 
+/** A harness that takes a refusal with a smile. */
+const REFUSED = `fetch(process.env.OPENAI_BASE_URL + "/chat/completions", { method: "POST",
+  headers: { authorization: "Bearer " + process.env.OPENAI_API_KEY, "content-type": "application/json" },
+  body: JSON.stringify({ model: "policy", messages: [{ role: "user", content: "hello" }] }) }).then((r) => r.text())`;
+
 async function setup() {
   const engine = await scriptedEngine(RULES);
   const out = join(temporaryDir(), "out");
@@ -131,6 +136,16 @@ describe("tito run", () => {
     const ended = await run(["exit=0"]).ended;
     expect(ended.code).toBe(125);
     expect(ended.stderr).toContain("nothing was captured");
+  });
+
+  it("says what the engine answered when every call of COMMAND was refused", async () => {
+    const { flags } = await setup();
+    const ended = await start(["run", ...flags, "--max-context-tokens", "1", "--", process.execPath, "-e", REFUSED])
+      .ended;
+    expect(ended.code).toBe(125);
+    expect(ended.stderr).toMatch(
+      /nothing was captured: 1 calls came and none got token ids; the last ended as \w+ \(400\): /,
+    );
   });
 
   it("writes the chain head to an inherited descriptor after each turn, and once more when it is sealed", async () => {

@@ -37,6 +37,7 @@ function renderInspection(one: Inspection): string {
     `trajectory ${one.trajectory_id}  ·  ${one.status}${one.reasons.length > 0 ? `: ${one.reasons.join("; ")}` : ""}`,
     `  ${one.dir}`,
     `  calls ${one.calls} · turns ${one.turns.length} · segments ${one.segments.length} · boots ${one.boots} · replays ${one.replays}${missing.length > 0 ? ` · ${missing.join(" · ")}` : ""}`,
+    ...(one.last_uncaptured === null ? [] : [`  the last without ids: ${uncapturedWords(one.last_uncaptured)}`]),
     "",
     renderSegments(one),
     "",
@@ -46,6 +47,10 @@ function renderInspection(one: Inspection): string {
   if (causes.length > 0) blocks.push("", renderDrift(causes));
   for (const gap of one.gaps) blocks.push(`  gap in ${gap.file}: ${gap.reason}, ${gap.detail}`);
   return `${blocks.join("\n")}\n`;
+}
+
+function uncapturedWords(call: NonNullable<Inspection["last_uncaptured"]>): string {
+  return `${call.status ?? call.reason}, ${call.detail.replace(/\s+/g, " ").slice(0, 200)}`;
 }
 
 function renderSegments(one: Inspection): string {
