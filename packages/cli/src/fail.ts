@@ -1,13 +1,10 @@
 /** How a command fails: one clear line on standard error, a hint, and the exit code of docs/errors.md. */
 import { TitoError } from "@tito/format";
-import { CommanderError } from "commander";
 
-const USAGE_EXIT = 64;
 const INTERNAL_EXIT = 70;
 
 /** Prints what went wrong and answers the exit code. A bug keeps its stack: it has to be reported. */
 export function reportFailure(error: unknown, json: boolean): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT;
   if (TitoError.is(error)) {
     if (json)
       console.error(JSON.stringify({ error: { code: error.code, message: error.message, hint: error.hint ?? null } }));

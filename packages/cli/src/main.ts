@@ -1,5 +1,10 @@
 #!/usr/bin/env node
 /** The `tito` command: one process, plain JavaScript, exit codes that mean something. */
-import { runProgram } from "./program.js";
+import { SIDECAR_PROGRAM, startsSidecar } from "./sidecar-program.js";
 
-process.exitCode = await runProgram(process.argv.slice(2));
+const args = process.argv.slice(2);
+if (startsSidecar(args)) await import(SIDECAR_PROGRAM.href);
+else {
+  const { runProgram } = await import("./program.js");
+  process.exitCode = await runProgram(args);
+}

@@ -1,19 +1,26 @@
-/** The tree of commands. Each command's module is loaded only when it runs: starting a sidecar must not load a materializer. */
-import { Command } from "commander";
-import { registerBundle } from "./commands/bundle.js";
-import { registerCertify } from "./commands/certify.js";
-import { registerDoctor } from "./commands/doctor.js";
-import { registerEngine } from "./commands/engine.js";
-import { registerExplain } from "./commands/explain.js";
-import { registerHarness } from "./commands/harness.js";
-import { registerImport } from "./commands/import.js";
-import { registerInspect } from "./commands/inspect.js";
-import { registerMaterialize } from "./commands/materialize.js";
-import { registerRun } from "./commands/run.js";
-import { registerSidecar } from "./commands/sidecar.js";
-import { registerVerify } from "./commands/verify.js";
+/** The tree of commands. Only the command that runs is loaded: no command pays for what another one needs. */
+import { Command, CommanderError } from "commander";
+import type { Register } from "./commands/command.js";
 import { reportFailure } from "./fail.js";
 import { packageVersion } from "./version.js";
+
+const USAGE_EXIT = 64;
+
+/** In the order of the help. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
+  ["run", async () => (await import("./commands/run.js")).registerRun],
+  ["sidecar", async () => (await import("./commands/sidecar.js")).registerSidecar],
+  ["materialize", async () => (await import("./commands/materialize.js")).registerMaterialize],
+  ["inspect", async () => (await import("./commands/inspect.js")).registerInspect],
+  ["verify", async () => (await import("./commands/verify.js")).registerVerify],
+  ["explain", async () => (await import("./commands/explain.js")).registerExplain],
+  ["import", async () => (await import("./commands/import.js")).registerImport],
+  ["harness", async () => (await import("./commands/harness.js")).registerHarness],
+  ["bundle", async () => (await import("./commands/bundle.js")).registerBundle],
+  ["certify", async () => (await import("./commands/certify.js")).registerCertify],
+  ["engine", async () => (await import("./commands/engine.js")).registerEngine],
+  ["doctor", async () => (await import("./commands/doctor.js")).registerDoctor],
+]);
 
 /** Runs the command line `args` (without node and script) and answers the exit code. Never throws. */
 export async function runProgram(args: readonly string[]): Promise<number> {
@@ -26,26 +33,14 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     .showHelpAfterError("(tito --help lists the commands)")
     .enablePositionalOptions()
     .exitOverride();
-  for (const register of [
-    registerRun,
-    registerSidecar,
-    registerMaterialize,
-    registerInspect,
-    registerVerify,
-    registerExplain,
-    registerImport,
-    registerHarness,
-    registerBundle,
-    registerCertify,
-    registerEngine,
-    registerDoctor,
-  ]) {
-    register(program, outcome);
-  }
+  const named = COMMANDS.get(args[0] ?? "");
+  const loads = named === undefined ? [...COMMANDS.values()] : [named];
+  for (const register of await Promise.all(loads.map((load) => load()))) register(program, outcome);
   try {
     await program.parseAsync([...args], { from: "user" });
     return outcome.exitCode;
   } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT;
     return reportFailure(error, args.includes("--json"));
   }
 }

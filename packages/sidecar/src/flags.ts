@@ -135,7 +135,11 @@ export function parseFlags(args: readonly string[]): { flags: FlagValues; rest: 
     );
     return { flags, rest: end < 0 ? [] : args.slice(end + 1) };
   } catch (cause) {
-    throw new TitoError("usage", cause instanceof Error ? cause.message : String(cause), { cause });
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new TitoError("usage", message.charAt(0).toLowerCase() + message.slice(1), {
+      cause,
+      hint: "--help lists the options",
+    });
   }
 }
 

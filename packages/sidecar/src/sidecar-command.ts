@@ -57,16 +57,18 @@ function openParent(flags: FlagValues): { secrets: Promise<Secrets>; ended: Prom
   const fd = one(flags, "parent-fd");
   if (fd === null) return null;
   if (!/^\d{1,5}$/.test(fd)) throw new TitoError("usage", "--parent-fd: not a descriptor");
-  // A socket, not a file stream: a pending read of a pipe must not keep a sidecar alive that has failed to start.
+  // A socket, not a file stream: once the keys are there, a pending read of it must not keep a sidecar alive that has failed to start.
   const input = new Socket({ fd: Number(fd), readable: true, writable: false });
-  input.unref();
   const lines = createInterface({ input });
   const ended = new Promise<void>((resolve) => {
     input.on("error", () => resolve());
     lines.on("close", resolve);
   });
   const secrets = new Promise<Secrets>((resolve, reject) => {
-    lines.once("line", (line) => resolve(readHandedKeys(line)));
+    lines.once("line", (line) => {
+      input.unref();
+      resolve(readHandedKeys(line));
+    });
     void ended.then(() => reject(new TitoError("usage", "--parent-fd: no keys came")));
   });
   return { secrets, ended };

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { TitoError } from "@tito/format";
 import { type RunIo, runCommand } from "@tito/sidecar";
+import { sidecarArgv } from "../sidecar-program.js";
 import { collect, type Register } from "./command.js";
 import { addSidecarFlags, flagValues } from "./sidecar-flags.js";
 
@@ -80,9 +80,4 @@ async function runHarness(name: string, words: readonly string[], flags: RunFlag
   } finally {
     if (flags.harnessHome === undefined) rmSync(home, { recursive: true, force: true });
   }
-}
-
-/** How this same command starts a sidecar of its own. */
-function sidecarArgv(): string[] {
-  return [process.execPath, fileURLToPath(new URL("../main.js", import.meta.url)), "sidecar"];
 }
