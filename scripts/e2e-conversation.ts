@@ -32,21 +32,44 @@ export async function demoBundle(model: string, out: string): Promise<string> {
   return out;
 }
 
-/** Runs all conversations through a sidecar with these flags and reads its turns back. @throws when it does not start, or what it wrote does not verify. */
-export async function record(out: string, name: string, flags: readonly string[]): Promise<Exact[]> {
+/** Where a sidecar is reached. */
+export interface Reached {
+  openai_base_url: string;
+  api_key: string;
+}
+
+/** What a harness says to it. */
+export type Talk = (to: Reached) => Promise<void>;
+
+/** All conversations, with these sampling fields on top. */
+export const conversations =
+  (sampling: Record<string, number> = {}): Talk =>
+  async (to) => {
+    for (let conversation = 0; conversation < CONVERSATIONS; conversation++) {
+      await converse(to, { ...sampling, seed: 100 * conversation });
+      await stray(to, { ...sampling, seed: 100 * conversation });
+    }
+  };
+
+/** Lets a harness talk to a sidecar with these flags and reads its turns back. @throws when it does not start, or what it wrote does not verify. */
+export async function record(
+  out: string,
+  name: string,
+  flags: readonly string[],
+  talk: Talk = conversations(),
+): Promise<Exact[]> {
   const dir = join(out, name);
   const args = ["sidecar", "--model", "policy", "--out", dir, "--trajectory-id", name, ...flags];
   const sidecar = spawn(process.execPath, [tito, ...args], { stdio: ["ignore", "pipe", "inherit"] });
   const lines = createInterface({ input: sidecar.stdout });
   const [line] = (await Promise.race([once(lines, "line"), once(sidecar, "exit").then(() => [""])])) as [string];
   if (line === "") throw new Error(`${name}: the sidecar did not start`);
-  const endpoint = JSON.parse(line) as { openai_base_url: string; api_key: string };
-  for (let conversation = 0; conversation < CONVERSATIONS; conversation++) {
-    await converse(endpoint.openai_base_url, endpoint.api_key, 100 * conversation);
-    await stray(endpoint.openai_base_url, endpoint.api_key, 100 * conversation);
+  try {
+    await talk(JSON.parse(line) as Reached);
+  } finally {
+    sidecar.kill("SIGTERM");
+    await once(sidecar, "exit");
   }
-  sidecar.kill("SIGTERM");
-  await once(sidecar, "exit");
   await run(process.execPath, [tito, "verify", dir]);
   const built = rebuildLines(readTrajectory(join(dir, name), { mode: "strict" }));
   return built.turns.map((turn) => exact(turn, built.promptIds(turn)));
@@ -65,21 +88,27 @@ function opening(text: string): object[] {
   ];
 }
 
-async function ask(baseUrl: string, key: string, messages: object[], seed: number, stream: boolean): Promise<string> {
-  const response = await fetch(`${baseUrl}/chat/completions`, {
+type Sampling = Record<string, number>;
+
+function ask({ openai_base_url, api_key }: Reached, body: object): Promise<Response> {
+  return fetch(`${openai_base_url}/chat/completions`, {
     method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-    body: JSON.stringify({ model: "policy", messages, tools: DEMO_TOOLS, seed, max_tokens: 64, stream }),
+    headers: { "content-type": "application/json", authorization: `Bearer ${api_key}` },
+    body: JSON.stringify({ model: "policy", tools: DEMO_TOOLS, max_tokens: 64, ...body }),
   });
+}
+
+async function textOf(response: Response): Promise<string> {
   if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
   return response.text();
 }
 
 /** A conversation of the demo's shape, up to four calls: as long as the policy calls tools it gets results. */
-async function converse(baseUrl: string, key: string, seed: number): Promise<void> {
-  const messages = opening(`Use calc and save the sum in answer.txt: ${37 + (seed % 7)} 58`);
+async function converse(to: Reached, sampling: Sampling & { seed: number }): Promise<void> {
+  const messages = opening(`Use calc and save the sum in answer.txt: ${37 + (sampling.seed % 7)} 58`);
   for (let turn = 0; turn < 4; turn++) {
-    const reply = JSON.parse(await ask(baseUrl, key, messages, seed + turn, false)) as Reply;
+    const seed = sampling.seed + turn;
+    const reply = JSON.parse(await textOf(await ask(to, { ...sampling, messages, seed }))) as Reply;
     const { message } = reply.choices[0]!;
     const calls = message.tool_calls ?? [];
     if (calls.length === 0) return;
@@ -89,8 +118,12 @@ async function converse(baseUrl: string, key: string, seed: number): Promise<voi
 }
 
 /** One streamed call that the policy was never trained for: its tokens are anything but certain. */
-async function stray(baseUrl: string, key: string, seed: number): Promise<void> {
-  const body = await ask(baseUrl, key, opening("What is the sea like, 3 or 4?"), seed, true);
+export function streamed(to: Reached, sampling: Sampling): Promise<Response> {
+  return ask(to, { ...sampling, messages: opening("What is the sea like, 3 or 4?"), stream: true });
+}
+
+async function stray(to: Reached, sampling: Sampling): Promise<void> {
+  const body = await textOf(await streamed(to, sampling));
   if (!body.trimEnd().endsWith("data: [DONE]")) throw new Error(`the stream broke off: ${body.slice(-200)}`);
 }
 

@@ -7,10 +7,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEngine } from "../packages/reference-engine/dist/index.js";
-import { demoBundle, type Exact, record, sameTokens } from "./e2e-conversation.js";
+import { conversations, demoBundle, type Exact, record, sameTokens } from "./e2e-conversation.js";
 
 const TOLERANCE = 1e-3;
 const VOCABULARY = 376;
+const WARM = 1.3;
 const [url, model] = process.argv.slice(2);
 if (url === undefined || model === undefined) throw new Error("usage: e2e-llamacpp.ts URL MODEL_DIR");
 const work = mkdtempSync(join(tmpdir(), "tito-e2e-llamacpp-"));
@@ -39,14 +40,14 @@ const byLlamacpp: Score = async ({ prompt, sampled }) => {
 };
 
 const byEmbedded =
-  (engine: { url: string }): Score =>
+  (engine: { url: string }, temperature: number): Score =>
   async ({ prompt, sampled }) => {
     const body = {
       model: "policy",
       prompt: [...prompt, ...sampled],
       max_tokens: 1,
       prompt_logprobs: 0,
-      temperature: 1,
+      prompt_logprobs_temperature: temperature,
     };
     const reply = (await post(`${engine.url}/v1/completions`, body)) as {
       choices: { prompt_logprobs: (Record<string, { logprob: number }> | null)[] }[];
@@ -88,7 +89,7 @@ async function compare(turns: Exact[], score: Score): Promise<Compared> {
 
 const say = (who: string, { tokens, gaps, lowest, worst }: Compared): void =>
   console.log(
-    `log probabilities by ${who.padEnd(19)}${tokens} tokens from ${lowest.toFixed(2)} to 0, ${gaps} without a value: largest difference ${worst.toExponential(2)}`,
+    `log probabilities by ${who.padEnd(20)}${tokens} tokens from ${lowest.toFixed(2)} to 0, ${gaps} without a value: largest difference ${worst.toExponential(2)}`,
   );
 
 const embedded = await startEngine();
@@ -98,18 +99,22 @@ try {
   const whole = await record(work, "whole", flags);
   const joined = ["--tito-prompt-mode", "incremental", "--shadow-render", "1", "--engine", "llamacpp"];
   const incremental = await record(work, "incremental", [...flags, ...joined]);
+  // What was sampled from is recorded at any temperature.
+  const warm = await record(work, "warm", flags, conversations({ temperature: WARM }));
   const all = [...whole, ...incremental];
   const own = await compare(all, byLlamacpp);
-  const other = await compare(all, byEmbedded(embedded));
+  const other = await compare(all, byEmbedded(embedded, 1));
+  const warmed = await compare(warm, byEmbedded(embedded, WARM));
   const modes = sameTokens(whole, incremental);
-  const processed = all.every((turn) => turn.mode === "processed");
-  console.log(`calls                                   ${whole.length} + ${incremental.length}`);
+  const processed = [...all, ...warm].every((turn) => turn.mode === "processed");
+  console.log(`calls                                   ${whole.length} + ${incremental.length} + ${warm.length}`);
   console.log(`render probe                            equal (checked by the sidecar at start)`);
   console.log(`full history and incremental, same ids  ${modes}`);
   console.log(`log probabilities are processed         ${processed}`);
   say("llama.cpp", own);
   say("the embedded engine", other);
-  const close = own.worst <= TOLERANCE && other.worst <= TOLERANCE;
+  say(`it at temperature ${WARM}`, warmed);
+  const close = [own, other, warmed].every(({ worst }) => worst <= TOLERANCE);
   if (!modes || !processed || !close || own.tokens === 0 || own.gaps === own.tokens) process.exitCode = 1;
 } finally {
   await embedded.close();

@@ -8,7 +8,7 @@ import { createServer, request as forward } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { demoBundle, type Exact, record, sameTokens } from "./e2e-conversation.js";
+import { demoBundle, type Exact, type Reached, record, sameTokens, streamed } from "./e2e-conversation.js";
 
 const TOLERANCE = 1e-3;
 const [url, model] = process.argv.slice(2);
@@ -50,6 +50,26 @@ async function rescored({ prompt, sampled }: Exact): Promise<number[]> {
   return sampled.map((id, i) => scores[prompt.length + i]![String(id)]!.logprob);
 }
 
+/** A streamed answer that vLLM is told to abort when three pieces of it have gone out: the harness must get it whole. */
+async function interrupted(to: Reached): Promise<void> {
+  const response = await streamed(to, { seed: 3 });
+  let text = "";
+  let pieces = 0;
+  for await (const bytes of response.body!) {
+    text += Buffer.from(bytes).toString("utf8");
+    pieces += 1;
+    const id = /"id":"chatcmpl-([^"]+)"/.exec(text)?.[1];
+    if (pieces !== 3 || id === undefined) continue;
+    const aborted = await fetch(`${url}/inference/v1/abort_requests`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ request_ids: [id] }),
+    });
+    if (!aborted.ok) throw new Error(`the abort was refused: ${await aborted.text()}`);
+  }
+  if (!text.trimEnd().endsWith("data: [DONE]")) throw new Error(`the stream broke off: ${text.slice(-200)}`);
+}
+
 const versionsOf = (turns: Exact[]): string =>
   [...new Set(turns.flatMap(({ versions }) => versions.map(({ version }) => version)))].join(", ");
 
@@ -63,7 +83,8 @@ try {
   const completions = await record(work, "completions", [...to(plain.url), ...rendered]);
   const renderer = await record(work, "renderer", [...to(url), ...rendered]);
   const incremental = await record(work, "incremental", [...to(url), ...joined]);
-  const all = [...engine, ...completions, ...renderer, ...incremental];
+  const resumed = await record(work, "resumed", [...to(url), ...rendered], interrupted);
+  const all = [...resumed, ...engine, ...completions, ...renderer, ...incremental];
   let worst = 0;
   let lowest = 0;
   let scored = 0;
@@ -88,10 +109,13 @@ try {
   console.log(
     `weight versions                         ${versionsOf(completions)} / token route: ${versionsOf(renderer)}`,
   );
+  const spans = resumed[0]!.versions.map(({ start, end }) => `${start} to ${end}`).join(", ");
+  const joinedUp = resumed.length === 1 && resumed[0]!.versions.length === 2;
+  console.log(`aborted by vLLM and gone on, one turn    ${joinedUp}: sampled ids ${spans}`);
   console.log(
     `log probabilities, ${scored} tokens  from ${lowest.toFixed(2)} to 0: largest difference ${worst.toExponential(2)}`,
   );
-  if (!sources || !routes || !modes || !(worst <= TOLERANCE) || scored === 0) process.exitCode = 1;
+  if (!sources || !routes || !modes || !joinedUp || !(worst <= TOLERANCE) || scored === 0) process.exitCode = 1;
 } finally {
   plain.close();
   rmSync(work, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import type { SidecarConfig } from "../config.js";
 import { asObject, asString } from "../json/narrow.js";
 import type { EngineAdapter, EngineTarget } from "./adapter.js";
 import { fireworks } from "./fireworks.js";
-import { llamacpp } from "./llamacpp.js";
+import { openLlamacpp } from "./llamacpp.js";
 import { sglang } from "./sglang.js";
 import { openVllm, vllm } from "./vllm.js";
 
@@ -17,7 +17,7 @@ export async function chooseAdapter(wanted: Wanted, target: EngineTarget, sendsI
     case "fireworks":
       return fireworks;
     case "llamacpp":
-      return llamacpp;
+      return openLlamacpp(target);
     default:
       return sendsIds ? openVllm(target) : vllm(false);
   }

@@ -24,8 +24,16 @@ const KNOWN: ReadonlySet<string> = new Set([
 ]);
 const CONSTRAINTS: ReadonlySet<string> = new Set(["logit_bias", "ignore_eos", "tool_choice"]);
 
-/** @throws TitoError `unsupported` for sampling fields that the route does not have: it would ignore them silently. */
-export function llamacppBody(call: IdsCall): string {
+/**
+ * An output parser that reads nothing. The server runs one over every reply, this route's too, and its default fails a whole reply whose text is not valid UTF-8.
+ */
+const NO_PARSER = JSON.stringify({ parsers: [{ type: "epsilon" }], rules: {}, root: 0 });
+
+/**
+ * `parserless`: the server takes a parser with a request.
+ * @throws TitoError `unsupported` for sampling fields that the route does not have: it would ignore them silently.
+ */
+export function llamacppBody(call: IdsCall, { parserless }: { parserless: boolean }): string {
   refuseUnknown(call.request);
   const members = new Map<string, string>([
     ["model", JSON.stringify(call.model)],
@@ -42,6 +50,7 @@ export function llamacppBody(call: IdsCall): string {
     ["t_max_predict_ms", "-1"],
     ["n_indent", "0"],
   ]);
+  if (parserless) members.set("chat_parser", JSON.stringify(NO_PARSER));
   // Without fields of the neutral policy the server's own defaults are wanted, samplers included.
   if (call.sampling.size > 0) {
     members.set("samplers", JSON.stringify(SAMPLERS));

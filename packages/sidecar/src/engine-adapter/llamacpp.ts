@@ -12,13 +12,33 @@ import { asIds, getJson, infoField, postJson } from "./info-route.js";
 import { LLAMACPP_COMPLETION_PATH, llamacppBody } from "./llamacpp-body.js";
 import { placeById } from "./place-by-id.js";
 
-export const llamacpp: EngineAdapter = {
+/** The engine as it is found: asked to parse nothing, where it takes that. */
+export async function openLlamacpp({ upstream, model }: EngineTarget): Promise<EngineAdapter> {
+  const body = llamacppBody({ ...ONE_TOKEN, model }, { parserless: true });
+  const reply = readLlamacppReply(await postJson(upstream, LLAMACPP_COMPLETION_PATH, body), ONE_TOKEN.promptIds);
+  return llamacpp(reply.sampled !== null);
+}
+
+const ONE_TOKEN: IdsCall = {
+  model: "",
+  promptIds: Int32Array.of(0),
+  maxTokens: 1,
+  stream: false,
+  sampling: new Map([
+    ["temperature", "1"],
+    ["seed", "1"],
+  ]),
+  stopTokenIds: [],
+  request: { sampling: {}, stop: [] },
+};
+
+export const llamacpp = (parserless: boolean): EngineAdapter => ({
   kind: "llamacpp",
   canStream: false,
   chat: null,
   ids: (call) => ({
     path: LLAMACPP_COMPLETION_PATH,
-    body: llamacppBody(call),
+    body: llamacppBody(call, { parserless }),
     reader: () => (json) => readLlamacppReply(json, call.promptIds),
   }),
   likeliest: () => null,
@@ -34,7 +54,7 @@ export const llamacpp: EngineAdapter = {
   countTokens: null,
   headers: () => ({}),
   checkStops,
-};
+});
 
 /** A whole reply; `sent` are the ids that the engine was given, which it counts but does not repeat. */
 export function readLlamacppReply(json: unknown, sent: Int32Array): EngineChunk {
@@ -120,16 +140,11 @@ async function tokenizeChat(upstream: Upstream, _model: string, chat: Record<str
 /** The route takes no stop ids. Each id that ends a turn is made certain once, to see that the engine ends there. */
 async function checkStops({ upstream, model }: EngineTarget, stopTokenIds: readonly number[]): Promise<void> {
   for (const id of stopTokenIds) {
-    const call: IdsCall = {
-      model,
-      promptIds: Int32Array.of(id),
-      maxTokens: 2,
-      stream: false,
-      sampling: new Map([["temperature", "1"]]),
-      stopTokenIds: [],
-      request: { sampling: {}, stop: [], constraints: new Map([["logit_bias", `[[${id},10000]]`]]) },
-    };
-    const json = asObject(await postJson(upstream, LLAMACPP_COMPLETION_PATH, llamacppBody(call)));
+    const constraints = new Map([["logit_bias", `[[${id},10000]]`]]);
+    const request = { sampling: {}, stop: [], constraints };
+    const call = { ...ONE_TOKEN, model, promptIds: Int32Array.of(id), maxTokens: 2, request };
+    const body = llamacppBody(call, { parserless: false });
+    const json = asObject(await postJson(upstream, LLAMACPP_COMPLETION_PATH, body));
     const ids = asIds(json?.tokens);
     if (json?.stop_type === "eos" && ids?.length === 1 && ids[0] === id) continue;
     throw new TitoError("upstream_rejected", `the engine does not end at id ${id}, which ends a turn in the bundle`, {

@@ -64,7 +64,7 @@ const byCompletion = (call: IdsCall): SentCall => ({
 
 /** One token is sampled behind one id; a server without the route refuses, an older one leaves members out. */
 async function hasTokenRoute(upstream: Upstream, model: string): Promise<boolean> {
-  const request = { sampling: { temperature: 1 }, stop: [] };
+  const request = { sampling: { temperature: 1, seed: 1 }, stop: [] };
   const call = {
     model,
     promptIds: Int32Array.of(0),
@@ -75,12 +75,15 @@ async function hasTokenRoute(upstream: Upstream, model: string): Promise<boolean
   };
   const json = await postJson(upstream, VLLM_GENERATE_PATH, vllmGenerateBody(request, call));
   const chunk = readEngineChunk(json);
-  const content = asArray(asObject(asObject(asArray(asObject(json)?.choices)?.[0])?.logprobs)?.content);
+  const choice = asObject(asArray(asObject(json)?.choices)?.[0]);
+  const content = asArray(asObject(choice?.logprobs)?.content);
   return (
     chunk.promptIds !== null &&
     chunk.sampled?.ids.length === 1 &&
     asObject(content?.[0])?.token_id === chunk.sampled.ids[0] &&
     chunk.usage?.completion === 1 &&
+    // Older servers never say which stop string matched.
+    choice?.stop_reason === null &&
     chunk.versions !== null
   );
 }

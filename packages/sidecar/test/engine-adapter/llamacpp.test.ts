@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { IdsCall } from "../../src/engine-adapter/adapter.js";
-import { llamacpp, readLlamacppReply } from "../../src/engine-adapter/llamacpp.js";
+import { llamacpp as adapter, readLlamacppReply } from "../../src/engine-adapter/llamacpp.js";
 import { placeById } from "../../src/engine-adapter/place-by-id.js";
 import { classify } from "../../src/sample/engine-failure.js";
 import { collected, ids, plain } from "./replies.js";
 
+const llamacpp = adapter(true);
 const call = (fields: Partial<IdsCall> = {}): IdsCall => ({
   model: "policy",
   promptIds: ids(1, 2),
@@ -55,6 +56,11 @@ describe("a call to llama.cpp", () => {
       stream: false,
     });
     expect(body).not.toHaveProperty("repetition_penalty");
+  });
+
+  it("asks for no parsing: the server would refuse a whole reply for half a character", () => {
+    expect(JSON.parse(llamacpp.ids(call()).body)).toHaveProperty("chat_parser");
+    expect(JSON.parse(adapter(false).ids(call()).body)).not.toHaveProperty("chat_parser");
   });
 
   it("leaves the server's own sampling alone when that is wanted", () => {
