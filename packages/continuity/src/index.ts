@@ -6,6 +6,7 @@ export { commit } from "./commit.js";
 export { type DecideOptions, decide } from "./decide.js";
 export { CAUSE_DETAIL_MAX, DRIFT_CAUSES, type Drift, type DriftCause, METRICS } from "./drift-causes.js";
 export { type DriftCost, type DriftReport, driftReport, type ReportedTurn } from "./drift-report.js";
+export { expectedPrefix } from "./expected-prefix.js";
 export { type DriftInput, explainDrift } from "./explain-drift.js";
 export { type CheckpointQuery, type FoundCheckpoint, findCheckpoint } from "./find-checkpoint.js";
 export { GENERIC_RULES, HARNESS_RULES, rulesFor } from "./harness-rules.js";

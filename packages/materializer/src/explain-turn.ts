@@ -45,6 +45,8 @@ export interface TurnExplanation {
   prompt_tokens: number;
   sampled_tokens: number;
   cached_tokens: number | null;
+  /** Leading prompt ids that an earlier call of the trajectory had: what the engine's cache could have held. */
+  expected_prefix_tokens: number;
   decision: string;
   reason: string;
   /** Message-level cause of a drift, and where the messages differ. */
@@ -91,6 +93,7 @@ export function explainTurn(options: ExplainTurnOptions): TurnExplanation {
     prompt_tokens: turn.prompt_keep + turn.prompt_suffix.length,
     sampled_tokens: turn.sampled_ids.length,
     cached_tokens: turn.usage.cached_tokens,
+    expected_prefix_tokens: decision.evidence.match_tokens,
     decision: decision.kind,
     reason: decision.reason,
     cause: decision.evidence.cause,

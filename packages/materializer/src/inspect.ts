@@ -17,6 +17,7 @@ export interface InspectedTurn {
   cached_tokens: number | null;
   finish_reason: string;
   delivery: string;
+  expected_prefix_tokens: number;
   /** Defects, malformed output, prompt ids that do not have the recorded digest. Empty: a whole turn. */
   flags: string[];
 }
@@ -119,6 +120,7 @@ function inspectTurn(
 }
 
 function inspectSegment(segment: TrajectoryLog["segments"][number], lineTokens: number | null): InspectedSegment {
+    expected_prefix_tokens: record.decision.evidence.match_tokens,
   const { parent, continues } = segment.header;
   return {
     segment: segment.segment,

@@ -118,7 +118,7 @@ export function renderTurnExplanation(one: TurnExplanation): string {
     `  ${one.file}   offset ${one.offset}   ${one.bytes} bytes   segment ${one.segment}`,
     `  lane ${one.lane}   finish ${one.finish_reason}   delivery ${one.delivery}${one.defects.length > 0 ? `   defects ${one.defects.join(", ")}` : ""}`,
     ...(one.damage === null ? [] : [`  damaged: ${one.damage}`]),
-    `  prompt ${one.prompt_tokens} tokens${one.cached_tokens === null ? "" : ` (${one.cached_tokens} cached)`}, sampled ${one.sampled_tokens}`,
+    `  prompt ${one.prompt_tokens} tokens${one.cached_tokens === null ? "" : ` (${one.cached_tokens} cached of ${one.expected_prefix_tokens} expected)`}, sampled ${one.sampled_tokens}`,
     `  decision: ${one.decision}, ${one.reason}`,
     ...(one.cause === null ? [] : [`  cause: ${one.cause}${one.cause_detail === null ? "" : `, ${one.cause_detail}`}`]),
     ...(one.fallback === null

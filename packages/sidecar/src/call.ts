@@ -15,6 +15,7 @@ import { recordDelivery, recordIntent, recordOutcome, recordUncaptured } from ".
 import { chatWishes, encodedWriter, passthroughWriter, type ReplyWriter } from "./relay.js";
 import { type Client, type Delivery, JSON_BODY } from "./release.js";
 import { replayKey } from "./replay.js";
+import { routerHints } from "./router-hints.js";
 import { pause, retryDelay } from "./sample/attempts.js";
 import { dialectError } from "./sample/engine-failure.js";
 import { type Outcome, sample } from "./sample/sample.js";
@@ -125,7 +126,7 @@ async function attemptOnce(
     call.waitFor(client);
     const versionBefore = await engine.weightVersion();
     const outcome = await sample(engine.upstream, plan, {
-      headers: engine.headers(trajectory),
+      headers: { ...routerHints(context, plan), ...engine.headers(trajectory) },
       signal: call.signal,
       hooks: relay,
       versions: { before: versionBefore, now: () => engine.weightVersion() },

@@ -27,6 +27,8 @@ const schema = z.strictObject({
   certificate: z._default(z.nullable(z.string()), null),
   /** Fraction of the calls in incremental mode that are rendered in full as well. */
   shadowRender: z._default(z.number().check(z.minimum(0), z.maximum(1)), 0.05),
+  /** Tell the engine's router which calls belong together and how long a prefix to expect. */
+  routerHints: z._default(z.boolean(), true),
   /** Start although the engine renders a probe chat otherwise than the bundle. */
   allowRenderMismatch: z._default(z.boolean(), false),
   /** `neutral`, `engine`, or values for the fields that the harness omits, over neutral. */

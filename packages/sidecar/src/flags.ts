@@ -46,6 +46,11 @@ export const SIDECAR_FLAGS: readonly FlagSpec[] = [
     description: "start although the engine renders otherwise than BUNDLE_DIR",
   },
   {
+    name: "no-router-hints",
+    value: null,
+    description: "no headers that tell a router the session and the expected prefix",
+  },
+  {
     name: "sampling",
     value: "neutral|engine|K=V",
     description: "fields that the harness omits (default neutral)",
@@ -197,6 +202,7 @@ export function optionsFromFlags(flags: FlagValues, secrets: Secrets): SidecarOp
     ["promptMode", one(flags, "tito-prompt-mode")],
     ["certificate", one(flags, "certificate")],
     ["shadowRender", fractionOf(flags, "shadow-render")],
+    ["routerHints", flags.has("no-router-hints") ? false : null],
     ["allowRenderMismatch", flags.has("allow-render-mismatch") ? true : null],
     ["sampling", samplingPolicy(flags.get("sampling"))],
     ["logprobsMode", one(flags, "logprobs-mode")],

@@ -86,6 +86,7 @@ function renderTurns(one: Inspection): string {
       { title: "prompt", align: "right" },
       { title: "kept", align: "right" },
       { title: "sampled", align: "right" },
+      { title: "cached", align: "right" },
       { title: "finish" },
       { title: "delivery" },
       { title: "notes" },
@@ -98,6 +99,9 @@ function renderTurns(one: Inspection): string {
       turn.prompt_tokens === null ? "?" : formatCount(turn.prompt_tokens),
       formatCount(turn.kept_tokens),
       formatCount(turn.sampled_tokens),
+      turn.cached_tokens === null
+        ? "-"
+        : `${formatCount(turn.cached_tokens)} of ${formatCount(turn.expected_prefix_tokens)}`,
       turn.finish_reason,
       turn.delivery,
       [...(turn.cause === null ? [] : [turn.cause]), ...turn.flags].join(", "),

@@ -32,7 +32,8 @@ type ChatRequest = z.infer<typeof requestSchema>;
 /** `POST /v1/chat/completions`: reads the request and renders its prompt. */
 export function readChatCall(engine: Engine, body: JsonBody): GenerationCall {
   const request = parseWith(requestSchema, body);
-  refuseUnsupported(body.fields);
+  // A script decides by itself what the answer looks like.
+  refuseUnsupported(body.fields, engine.policy.name === "script" ? ["response_format"] : []);
   const readsToolCalls = (request.tools ?? []).length > 0 && request.tool_choice !== "none";
   refuseForcedCalls(engine, request);
   const topCount = request.logprobs === true ? (request.top_logprobs ?? 0) : null;

@@ -69,9 +69,10 @@ const REFUSED: readonly { field: string; neutral: (value: unknown) => boolean }[
   { field: "response_format", neutral: (value) => isNothing(value) || typeOf(value) === "text" },
 ];
 
-/** Throws 400 when the request uses a field that would be ignored otherwise. */
-export function refuseUnsupported(body: ReadonlyMap<string, unknown>): void {
+/** Throws 400 when the request uses a field that would be ignored otherwise; `allowed` are those that it may use. */
+export function refuseUnsupported(body: ReadonlyMap<string, unknown>, allowed: readonly string[] = []): void {
   for (const { field, neutral } of REFUSED) {
+    if (allowed.includes(field)) continue;
     if (!neutral(body.get(field))) throw badRequest(`${field} is not supported by the embedded engine`, field);
   }
 }

@@ -1,9 +1,11 @@
 /** Messages request body → neutral request. */
+import type { ToolDefinition } from "@tito/format";
 import { Fields, unsupported } from "../json/fields.js";
 import { parseJsonBody } from "../json/raw-json.js";
 import { readConversation } from "./messages-content.js";
 import { readMessagesTools } from "./messages-tools.js";
 import type { NeutralRequest } from "./neutral.js";
+import { anyCall, namedCall, type OutputDemand, responseFormat } from "./output-constraints.js";
 import { readSampling } from "./sampling.js";
 
 /**
@@ -22,6 +24,7 @@ export function parseMessagesRequest(body: Uint8Array): NeutralRequest {
       "the last message is the assistant's; a prefilled answer cannot be continued through a chat template",
     );
   }
+  const { toolChoice, constraints } = readDemand(fields, tools);
   const stop = (fields.array("stop_sequences") ?? []).flatMap((node) => (node.type === "string" ? [node.value] : []));
   const request = {
     dialect: "messages" as const,
@@ -30,30 +33,42 @@ export function parseMessagesRequest(body: Uint8Array): NeutralRequest {
     model: fields.string("model"),
     messages,
     tools,
-    toolChoice: readToolChoice(fields),
+    toolChoice,
     maxOutputTokens: fields.count("max_tokens"),
     sampling: readSampling(fields),
     stop,
     wantsLogprobs: false,
+    ...(constraints.size > 0 ? { constraints } : {}),
   };
   return { ...request, ignored: [...ignored, ...fields.unread()] };
 }
 
 function refuseUnsupported(fields: Fields): void {
-  const format = fields.object("output_config")?.value("format") ?? fields.value("output_format");
-  if (format !== null && format !== undefined) {
-    throw unsupported("output_config.format", "output constrained to a schema cannot be asked of the policy");
-  }
   if ((fields.array("mcp_servers") ?? []).length > 0)
     throw unsupported("mcp_servers", "servers are not called from here");
   if (fields.value("container") !== null) throw unsupported("container", "no code runs here");
 }
 
-function readToolChoice(fields: Fields): "auto" | "none" {
-  const type = fields.object("tool_choice")?.requiredString("type") ?? "auto";
-  if (type === "auto" || type === "none") return type;
-  throw unsupported(
-    "tool_choice",
-    `only "auto" and "none" can be expressed by a chat template, not ${JSON.stringify(type)}`,
-  );
+function readDemand(fields: Fields, tools: readonly ToolDefinition[]): OutputDemand {
+  const constraints = new Map<string, string>();
+  const format = responseFormat(fields.object("output_config")?.object("format") ?? fields.object("output_format"));
+  if (format !== null) constraints.set("response_format", format);
+  const choice = fields.object("tool_choice");
+  const type = choice?.requiredString("type") ?? "auto";
+  switch (type) {
+    case "auto":
+    case "none":
+      return { toolChoice: type, constraints };
+    case "any":
+      return { toolChoice: "auto", constraints: constraints.set("tool_choice", anyCall(tools)) };
+    case "tool": {
+      const call = namedCall(choice!.requiredString("name"), tools, "tool_choice.name");
+      return { toolChoice: "auto", constraints: constraints.set("tool_choice", call) };
+    }
+    default:
+      throw unsupported(
+        "tool_choice",
+        `a choice of type ${JSON.stringify(type)} cannot be expressed by a chat request`,
+      );
+  }
 }

@@ -1,10 +1,11 @@
 /** Responses request body → neutral request. */
-import type { Message } from "@tito/format";
+import type { Message, ToolDefinition } from "@tito/format";
 import { Fields, unsupported } from "../json/fields.js";
 import { parseJsonBody } from "../json/raw-json.js";
 import type { NeutralRequest } from "./neutral.js";
+import { anyCall, namedCall, type OutputDemand, responseFormat } from "./output-constraints.js";
 import { readInput } from "./responses-input.js";
-import { readResponsesTools } from "./responses-tools.js";
+import { namespacedName, readResponsesTools } from "./responses-tools.js";
 import { readSampling } from "./sampling.js";
 
 /** Fields that would need state or abilities on our side. Each is refused when it has a value that asks for something. */
@@ -26,7 +27,7 @@ export function parseResponsesRequest(body: Uint8Array): NeutralRequest {
   const ignored: string[] = [];
   const { messages, ignored: ignoredInput } = readInput(fields, fields.string("instructions"));
   const { tools, callShapes, ignored: ignoredTools } = readResponsesTools(fields.objects("tools"));
-  const toolChoice = readToolChoice(fields);
+  const { toolChoice, constraints } = readDemand(fields, tools);
   const maxOutputTokens = fields.count("max_output_tokens");
   const sampling = readSampling(fields);
   ignored.push(...ignoredInput, ...ignoredTools, ...fields.unread());
@@ -44,6 +45,7 @@ export function parseResponsesRequest(body: Uint8Array): NeutralRequest {
     wantsLogprobs: false,
     ignored,
     ...(callShapes.size > 0 ? { callShapes } : {}),
+    ...(constraints.size > 0 ? { constraints } : {}),
   };
 }
 
@@ -61,16 +63,28 @@ function refuseUnsupported(fields: Fields): void {
       throw unsupported(`include[${index}]`, "log probabilities are recorded, not returned, in this dialect");
     }
   }
-  const format = fields.object("text")?.object("format")?.string("type") ?? "text";
-  if (format !== "text")
-    throw unsupported("text.format", `output constrained to ${format} cannot be asked of the policy`);
 }
 
-function readToolChoice(fields: Fields): "auto" | "none" {
+function readDemand(fields: Fields, tools: readonly ToolDefinition[]): OutputDemand {
+  const constraints = new Map<string, string>();
+  const format = responseFormat(fields.object("text")?.object("format") ?? null);
+  if (format !== null) constraints.set("response_format", format);
   const choice = fields.value("tool_choice");
-  if (choice === null) return "auto";
-  if (choice.type === "string" && (choice.value === "auto" || choice.value === "none")) return choice.value;
-  throw unsupported("tool_choice", 'only "auto" and "none" can be expressed by a chat template');
+  if (choice === null) return { toolChoice: "auto", constraints };
+  if (choice.type === "string") {
+    if (choice.value === "auto" || choice.value === "none") return { toolChoice: choice.value, constraints };
+    if (choice.value !== "required") throw unsupported("tool_choice", `${JSON.stringify(choice.value)} is not known`);
+    return { toolChoice: "auto", constraints: constraints.set("tool_choice", anyCall(tools)) };
+  }
+  const named = Fields.of(choice, "tool_choice");
+  const type = named.requiredString("type");
+  // A custom tool is offered as a function of one string, under its own name.
+  if (type !== "function" && type !== "custom")
+    throw unsupported("tool_choice", `a choice of type ${type} cannot be expressed by a chat request`);
+  const namespace = named.string("namespace");
+  const name = named.requiredString("name");
+  const known = namespace === null ? name : namespacedName(namespace, name);
+  return { toolChoice: "auto", constraints: constraints.set("tool_choice", namedCall(known, tools, "tool_choice")) };
 }
 
 /**

@@ -6,10 +6,9 @@ import type { NeutralRequest } from "../dialect/neutral.js";
 export function chatBody(request: NeutralRequest): string {
   const members = [`"messages":[${request.messages.map(chatMessage).join(",")}]`];
   if (request.tools.length > 0) {
-    members.push(
-      `"tools":[${request.tools.map(chatTool).join(",")}]`,
-      `"tool_choice":${JSON.stringify(request.toolChoice)}`,
-    );
+    members.push(`"tools":[${request.tools.map(chatTool).join(",")}]`);
+    const forced = request.constraints?.has("tool_choice") === true;
+    if (!forced) members.push(`"tool_choice":${JSON.stringify(request.toolChoice)}`);
   }
   if (request.maxOutputTokens !== null) members.push(`"max_completion_tokens":${request.maxOutputTokens}`);
   if (request.stop.length > 0) members.push(`"stop":${JSON.stringify(request.stop)}`);
@@ -22,7 +21,8 @@ function chatMessage(message: Message): string {
   return JSON.stringify({
     role: message.role,
     ...(message.content === undefined ? {} : { content: chatContent(message.content) }),
-    ...(message.reasoning === undefined ? {} : { reasoning_content: message.reasoning }),
+    // Under both names: some engines, and some of their routes, read only the one or the other.
+    ...(message.reasoning === undefined ? {} : { reasoning_content: message.reasoning, reasoning: message.reasoning }),
     ...(message.tool_calls === undefined
       ? {}
       : {

@@ -1,7 +1,7 @@
 /** How many prompt ids a chat will have, asked of the engine before inference (vLLM: `POST /tokenize`, chat form). */
 import { TitoError } from "@tito/format";
 import { asCount, asObject } from "../json/narrow.js";
-import { findSlice, parseEngineJson, sliceObject, sliceText } from "../json/slices.js";
+import { editObject, findSlice, parseEngineJson, sliceArray, sliceObject, sliceText } from "../json/slices.js";
 import { readFailure } from "./engine-failure.js";
 import type { Upstream } from "./upstream.js";
 
@@ -16,12 +16,31 @@ const SHARED = [
   "add_special_tokens",
 ];
 
+const REASONING = ["reasoning", "reasoning_content"] as const;
+
+/** Reasoning of every message under both of its names: vLLM's tokenize route reads `reasoning_content` only, its chat route either. */
+function withBothNames(messages: string): string {
+  if (!messages.startsWith("[")) return messages;
+  const items = sliceArray(messages).map(({ start, end }) => {
+    const message = messages.slice(start, end);
+    if (!message.startsWith("{")) return message;
+    const slices = sliceObject(message);
+    const [first, second] = REASONING.map((name) => findSlice(slices, name));
+    if ((first === undefined) === (second === undefined)) return message;
+    const missing = first === undefined ? REASONING[0] : REASONING[1];
+    return editObject(message, new Map([[missing, sliceText(message, (first ?? second)!)]]));
+  });
+  return `[${items.join(",")}]`;
+}
+
 /** @throws TitoError `bad_request` with the engine's words, or `upstream_invalid`. */
 export async function countPromptTokens(upstream: Upstream, model: string, chatBody: string): Promise<number> {
   const slices = sliceObject(chatBody);
   const members = SHARED.flatMap((name) => {
     const slice = findSlice(slices, name);
-    return slice === undefined ? [] : [`${JSON.stringify(name)}:${sliceText(chatBody, slice)}`];
+    if (slice === undefined) return [];
+    const value = sliceText(chatBody, slice);
+    return [`${JSON.stringify(name)}:${name === "messages" ? withBothNames(value) : value}`];
   });
   const body = `{${[`"model":${JSON.stringify(model)}`, ...members].join(",")}}`;
   const response = await upstream.send({ method: "POST", path: "/tokenize", body });

@@ -178,10 +178,18 @@ describe("refusals name the field", () => {
       { messages: [{ role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: [image] }] }] },
       /^unsupported messages\[0\].content\[0\].content\[0\]: content of type image/,
     ],
-    [{ messages: [hi], tool_choice: { type: "any" } }, /^unsupported tool_choice/],
-    [{ messages: [hi], tool_choice: { type: "tool", name: "f" } }, /^unsupported tool_choice/],
+    [{ messages: [hi], tool_choice: { type: "any" } }, /^bad_request tool_choice: .* no tool is offered/],
+    [
+      { messages: [hi], tool_choice: { type: "tool", name: "f" } },
+      /^bad_request tool_choice.name: no tool is called "f"/,
+    ],
+    [{ messages: [hi], tool_choice: { type: "other" } }, /^unsupported tool_choice/],
     [{ messages: [hi], tools: [{ type: "web_search_20250305", name: "web_search" }] }, /^unsupported tools\[0\]/],
-    [{ messages: [hi], output_config: { format: { type: "json_schema" } } }, /^unsupported output_config.format/],
+    [
+      { messages: [hi], output_config: { format: { type: "json_schema" } } },
+      /^bad_request output_config.format.schema is missing/,
+    ],
+    [{ messages: [hi], output_config: { format: { type: "grammar" } } }, /^unsupported output_config.format.type/],
     [{ messages: [hi], mcp_servers: [{ url: "x" }] }, /^unsupported mcp_servers/],
     [
       { messages: [hi, { role: "assistant", content: "pre" }] },

@@ -208,9 +208,12 @@ describe("refusals name the field", () => {
   test.each([
     [{ input: "x", previous_response_id: "resp_1" }, /^unsupported previous_response_id/],
     [{ input: "x", background: true }, /^unsupported background/],
-    [{ input: "x", tool_choice: "required" }, /^unsupported tool_choice/],
-    [{ input: "x", tool_choice: { type: "function", name: "f" } }, /^unsupported tool_choice/],
-    [{ input: "x", text: { format: { type: "json_schema" } } }, /^unsupported text.format/],
+    [{ input: "x", tool_choice: "required" }, /^bad_request tool_choice: .* no tool is offered/],
+    [{ input: "x", tool_choice: { type: "function", name: "f" } }, /^bad_request tool_choice: no tool is called "f"/],
+    [{ input: "x", tool_choice: { type: "web_search_preview" } }, /^unsupported tool_choice/],
+    [{ input: "x", tool_choice: { type: "allowed_tools", mode: "required", tools: [] } }, /^unsupported tool_choice/],
+    [{ input: "x", text: { format: { type: "json_schema" } } }, /^bad_request text.format.schema is missing/],
+    [{ input: "x", text: { format: { type: "grammar" } } }, /^unsupported text.format.type/],
     [{ input: "x", tools: [{ type: "web_search" }] }, /^unsupported tools\[0\]: a tool of type web_search/],
     [
       { input: "x", tools: [{ type: "custom", name: "p", format: { type: "grammar" } }] },
