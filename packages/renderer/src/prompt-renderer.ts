@@ -2,11 +2,11 @@
 import { type AnyRuntimeValue, convertToRuntimeValues } from "@huggingface/jinja";
 import type { Message, ToolDefinition } from "@tito/format";
 import type { Bundle } from "./bundle/load-bundle.js";
+import { encodeWritten } from "./encoders/encode-written.js";
 import { type Family, familyOf } from "./families/families.js";
 import { LiveParser } from "./families/live-parser.js";
 import { type ParsedOutput, toMessage } from "./families/output.js";
 import { type Structure, structureOf, toSpans } from "./families/spans.js";
-import { writeHarmony } from "./harmony/harmony-writer.js";
 import { ChatTemplate } from "./template/chat-template.js";
 import { MessageValues } from "./template/message-values.js";
 import { loadBpeEngine } from "./tokenizer/bpe-engine.js";
@@ -78,18 +78,17 @@ export class PromptRenderer {
    * @throws TitoError `bad_request` when the template refuses the conversation, `unsupported` for content that is not text.
    */
   render(messages: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): EncodedPrompt {
-    return this.tokenizer.encodeChunks(this.chunks(messages, tools, options));
+    return encodeWritten(this.family.writer, this.tokenizer, this.chunks(messages, tools, options));
   }
 
   /** The rendered text before encoding, values guarded, in chunks. */
   chunks(messages: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): string[] {
     const given = { ...this.templateArguments, ...options.templateArguments };
-    if (this.family.writer === "harmony") {
-      return writeHarmony(messages, tools, this.tokenizer.guard, {
-        date: this.#bundle.manifest.date,
-        reasoningEffort: String(given.reasoning_effort ?? "medium"),
-        generationPrompt: options.generationPrompt ?? true,
-      });
+    const { writer } = this.family;
+    if (writer.kind !== "template") {
+      const { date } = this.#bundle.manifest;
+      const generationPrompt = options.generationPrompt ?? true;
+      return writer.write(messages, tools, this.tokenizer.guard, { date, generationPrompt, given });
     }
     const variables = new Map<string, AnyRuntimeValue>([
       ["messages", this.#values.messages(messages)],

@@ -1,5 +1,10 @@
 /** The model families: for each what its template wants, how its output is read, and where its turns end. docs/families.md tells the same to readers. */
 import { TitoError } from "@tito/format";
+import { writeDeepseekV4 } from "../encoders/deepseek-v4.js";
+import { writeDeepseekV32 } from "../encoders/deepseek-v32.js";
+import { writeKimiK3 } from "../encoders/kimi-k3.js";
+import type { Writer } from "../encoders/prompt-writer.js";
+import { writeHarmonyPrompt } from "../harmony/harmony-writer.js";
 import type { MessageRules } from "../template/message-values.js";
 import { DEEPSEEK_TOKENS, deepseek } from "./deepseek.js";
 import { HARMONY_TOKENS, harmony } from "./harmony.js";
@@ -28,11 +33,13 @@ interface Carries {
   reasoning(templateArguments: Readonly<Record<string, unknown>>): "never" | "optional" | "always";
   calls_max: number;
   content_with_calls: boolean;
+  /** The template prints no argument whose value is null. */
+  leaves_out_null?: boolean;
 }
 
 export interface Family {
   /** What writes the prompt: the chat template, or code that follows the vendor's own encoder. */
-  writer: "template" | "harmony";
+  writer: Writer;
   messages: MessageRules;
   carries: Carries;
   /** Variables of the template that hold special tokens. */
@@ -48,6 +55,7 @@ export interface Family {
   live: { think: { open: string; close: string } | null; calls: string } | null;
 }
 
+const TEMPLATE: Writer = { kind: "template" };
 const STANDARD: MessageRules = { arguments: "object", empty_content: "empty", call_ids: "as_given" };
 const THINK_TOKENS = [THINK.open, THINK.close];
 const CALL_TOKENS = [TOOL_CALL.open, TOOL_CALL.close];
@@ -60,10 +68,9 @@ const reasoningUnless = (argument: string, kind: "optional" | "always"): Carries
   ...ANY_CALLS,
   reasoning: (given) => (given[argument] === false ? "never" : kind),
 });
-const REASONING_IF_THINKING: Carries = {
-  ...ANY_CALLS,
-  reasoning: (given) => (given.thinking === true ? "optional" : "never"),
-};
+/** DeepSeek's encoders think when either argument says so. */
+const thinks = (given: Readonly<Record<string, unknown>>): boolean =>
+  given.thinking === true || given.enable_thinking === true;
 
 /** By MiniMax M3's `thinking_mode`; any other value leaves it to the model. */
 const M3_REASONING = new Map<unknown, "never" | "always">([
@@ -72,7 +79,7 @@ const M3_REASONING = new Map<unknown, "never" | "always">([
 ]);
 
 const QWEN: Omit<Family, "parse"> = {
-  writer: "template",
+  writer: TEMPLATE,
   messages: STANDARD,
   carries: reasoningUnless("enable_thinking", "optional"),
   template_variables: {},
@@ -95,9 +102,9 @@ const GLM: Family = {
   stops: ["<|user|>", "<|observation|>", "<|endoftext|>"],
 };
 const DEEPSEEK: Omit<Family, "parse"> = {
-  writer: "template",
+  writer: TEMPLATE,
   messages: STANDARD,
-  carries: REASONING_IF_THINKING,
+  carries: NO_REASONING,
   template_variables: { bos_token: "<｜begin▁of▁sentence｜>" },
   structure: [...THINK_TOKENS, ...Object.values(DEEPSEEK_TOKENS)],
   stops: ["<｜end▁of▁sentence｜>"],
@@ -105,7 +112,7 @@ const DEEPSEEK: Omit<Family, "parse"> = {
   live: { think: THINK, calls: DEEPSEEK_TOKENS.calls },
 };
 const LLAMA: Family = {
-  writer: "template",
+  writer: TEMPLATE,
   messages: STANDARD,
   carries: { reasoning: () => "never", calls_max: 1, content_with_calls: false },
   template_variables: { bos_token: "<|begin_of_text|>" },
@@ -135,7 +142,11 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   "kimi-k3": {
     ...QWEN,
-    carries: reasoningUnless("thinking", "optional"),
+    writer: { kind: "segments", write: writeKimiK3 },
+    carries: {
+      ...ANY_CALLS,
+      reasoning: (given) => (given.thinking === false || given.enable_thinking === false ? "never" : "optional"),
+    },
     parse: kimiK3,
     structure: [K3_TOKENS.open, K3_TOKENS.close, K3_TOKENS.sep],
     stops: [K3_TOKENS.end],
@@ -149,21 +160,30 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     carries: { reasoning: () => "never", calls_max: 0, content_with_calls: false },
     parse: deepseek("fenced"),
   },
-  "deepseek-v3.1": { ...DEEPSEEK, carries: NO_REASONING, parse: deepseek("bare") },
+  "deepseek-v3.1": { ...DEEPSEEK, parse: deepseek("bare") },
   "deepseek-v3.2": {
     ...DEEPSEEK,
+    writer: { kind: "chunks", write: writeDeepseekV32 },
+    // After the last user message an answer without calls has to hold reasoning.
+    carries: { ...ANY_CALLS, reasoning: (given) => (thinks(given) ? "always" : "never") },
     parse: deepseekV32,
     structure: [...THINK_TOKENS, DSML_V32.open, DSML_V32.close],
     live: { think: THINK, calls: DSML_V32.open },
   },
   "deepseek-v4": {
     ...DEEPSEEK,
+    writer: { kind: "chunks", write: writeDeepseekV4 },
+    carries: {
+      ...ANY_CALLS,
+      reasoning: (given) =>
+        thinks(given) || !("thinking" in given || "enable_thinking" in given) ? "optional" : "never",
+    },
     parse: deepseekV4,
     structure: [...THINK_TOKENS, DSML_V4.open, DSML_V4.close],
     live: { think: THINK, calls: DSML_V4.open },
   },
   "gpt-oss": {
-    writer: "harmony",
+    writer: { kind: "chunks", write: writeHarmonyPrompt },
     messages: STANDARD,
     carries: { reasoning: () => "optional", calls_max: 1, content_with_calls: true },
     template_variables: {},
@@ -186,7 +206,11 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   "minimax-m3": {
     ...QWEN,
-    carries: { ...ANY_CALLS, reasoning: ({ thinking_mode }) => M3_REASONING.get(thinking_mode) ?? "optional" },
+    carries: {
+      ...ANY_CALLS,
+      leaves_out_null: true,
+      reasoning: ({ thinking_mode }) => M3_REASONING.get(thinking_mode) ?? "optional",
+    },
     parse: minimaxM3,
     structure: [M3_THINK.open, M3_THINK.close, M3_NAMESPACE],
     stops: ["[e~["],

@@ -3,6 +3,7 @@
  * Chunks hold special tokens as text and guarded values, like a template's output.
  */
 import type { Message, ToolDefinition } from "@tito/format";
+import type { PromptWriter } from "../encoders/prompt-writer.js";
 import { contentText } from "../template/message-values.js";
 import type { ValueGuard } from "../tokenizer/value-guard.js";
 import { toolsSection } from "./typescript-schema.js";
@@ -118,3 +119,10 @@ export function writeHarmony(
   }
   return chunks;
 }
+
+export const writeHarmonyPrompt: PromptWriter = (messages, tools, guard, { date, generationPrompt, given }) =>
+  writeHarmony(messages, tools, guard, {
+    date,
+    reasoningEffort: String(given.reasoning_effort ?? "medium"),
+    generationPrompt,
+  });

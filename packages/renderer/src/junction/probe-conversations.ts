@@ -78,6 +78,8 @@ export interface ProbeForm {
   reasoning: "never" | "optional" | "always";
   calls_max: number;
   content_with_calls: boolean;
+  /** The template prints no argument whose value is null, so a policy cannot have sampled one. */
+  leaves_out_null?: boolean;
 }
 
 /** Why no probe of the shape can be made for the family; null when one can. */
@@ -107,7 +109,7 @@ export function probeConversation(shape: Shape, form: ProbeForm, seed: number, i
     tool_calls: Array.from({ length: count }, () => ({
       id: `probe_${ids++}`,
       name: pick(TOOLS).name,
-      arguments: pick(ARGUMENTS),
+      arguments: form.leaves_out_null === true ? pick(ARGUMENTS).replace("null", '"c"') : pick(ARGUMENTS),
     })),
   });
   const results = (message: Message): Message[] =>

@@ -46,14 +46,24 @@ describe("a certificate", () => {
     expect(certify(renderer, { conversations: 6, seed: 3 })).toEqual(certificate);
   });
 
-  it.each(["demo", "qwen3", "qwen3.5", "glm-4.6", "glm-4.7", "kimi-k2", "kimi-k3", "deepseek-v3.1", "minimax-m2"])(
-    "certifies the tool loop of %s",
-    async (family) => {
-      const { shapes } = certify(await openByteRenderer(family), { conversations: 6, seed: 4 });
-      expect(shapes.tool_result?.conversations).toBe(6);
-      expect(shapes.parallel_results?.conversations).toBe(6);
-    },
-  );
+  it.each([
+    "demo",
+    "qwen3",
+    "qwen3.5",
+    "glm-4.6",
+    "glm-4.7",
+    "kimi-k2",
+    "kimi-k3",
+    "deepseek-v3.1",
+    "deepseek-v3.2",
+    "deepseek-v4",
+    "minimax-m2",
+    "minimax-m3",
+  ])("certifies the tool loop of %s", async (family) => {
+    const { shapes } = certify(await openByteRenderer(family), { conversations: 6, seed: 4 });
+    expect(shapes.tool_result?.conversations).toBe(6);
+    expect(shapes.parallel_results?.conversations).toBe(6);
+  });
 
   it("refuses a new user turn after reasoning where the template then drops it", async () => {
     const { refused } = certify(await openByteRenderer("qwen3"), { conversations: 6 });
