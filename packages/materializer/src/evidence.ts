@@ -39,6 +39,8 @@ export interface EvidenceTurn {
   /** Same length as `sampled_ids`, NaN where missing; null when there are none. */
   logprobs: Float32Array | Float64Array | null;
   message: Message;
+  /** The request offered at least one tool. */
+  tools_offered: boolean;
   usage: TurnRecord["usage"];
   finished_ms: number;
 }

@@ -9,6 +9,7 @@ import { shortName } from "./order.js";
 import { loadPolicy, type Policy } from "./policy.js";
 import { readIdentity } from "./read.js";
 import { REASON_TEXTS, type SpanReason } from "./reasons.js";
+import { RowIndex, readRows } from "./side-files.js";
 import { newestVersionOf } from "./survey.js";
 
 /** Turns ids into text; without one, ids are shown. */
@@ -22,6 +23,8 @@ export interface ExplainTokenOptions {
   sample: number;
   token: number;
   policy?: Policy | undefined;
+  /** The mapping file, as given to materialize: ids that only it knows are found too. */
+  rewards?: string | undefined;
   decode?: Decode | undefined;
 }
 
@@ -65,7 +68,11 @@ export interface TokenExplanation {
 /** Errors: `not_found` when there is no such run, sample or token, with what there is. */
 export function explainToken(options: ExplainTokenOptions): TokenExplanation {
   const policy = options.policy ?? loadPolicy(null);
-  const sources = runsOf(findTrials(options.paths), (dir) => ({ dir, ...readIdentity(dir) }), NO_FILES);
+  const sources = runsOf(findTrials(options.paths), (dir) => ({ dir, ...readIdentity(dir) }), {
+    rewards: options.rewards === undefined ? null : new RowIndex(readRows(options.rewards), options.rewards),
+    exclusions: null,
+    turnRewards: null,
+  });
   const source = findRun(sources, options.run);
   const run = assembleRun(source, policy, newestOf(sources, policy));
   const samples = run.trajectories.flatMap((trajectory) =>
@@ -94,8 +101,6 @@ export function explainToken(options: ExplainTokenOptions): TokenExplanation {
     owner,
   };
 }
-
-const NO_FILES = { rewards: null, exclusions: null, turnRewards: null };
 
 function newestOf(sources: readonly RunSource[], policy: Policy): number | null {
   if (policy.select.max_version_age === null) return null;

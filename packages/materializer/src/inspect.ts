@@ -1,6 +1,7 @@
 /** What one trajectory holds, as plain rows: for `tito inspect`. Reads, counts, and decides nothing. */
 import { type DriftReport, driftReport } from "@tito/continuity";
 import { danglingCalls, type LoggedTurn, readTrajectory, rebuildLines, type TrajectoryLog } from "@tito/format";
+import { type ToolUse, toolUseOf, toolWarning } from "./tool-use.js";
 
 export interface InspectedTurn {
   turn: number;
@@ -14,10 +15,11 @@ export interface InspectedTurn {
   /** Ids of the prompt that its segment already held. */
   kept_tokens: number;
   sampled_tokens: number;
+  /** Prompt tokens that the engine had in its cache, as it told; beside what an earlier call left there. */
   cached_tokens: number | null;
+  expected_prefix_tokens: number;
   finish_reason: string;
   delivery: string;
-  expected_prefix_tokens: number;
   /** Defects, malformed output, prompt ids that do not have the recorded digest. Empty: a whole turn. */
   flags: string[];
 }
@@ -45,6 +47,9 @@ export interface Inspection {
   last_uncaptured: { reason: string; status: number | null; detail: string } | null;
   dangling_calls: number;
   replays: number;
+  tool_use: ToolUse;
+  /** Set when tools were offered and no call was parsed. */
+  warning: string | null;
   gaps: { reason: string; file: string; detail: string }[];
   segments: InspectedSegment[];
   turns: InspectedTurn[];
@@ -69,6 +74,13 @@ export function inspectTrajectory(dir: string): Inspection {
   );
   const uncaptured = new Map<string, number>();
   const last = log.uncaptured.at(-1);
+  const tool_use = toolUseOf(
+    lines.turns.map((logged) => ({
+      lane: logged.record.lane,
+      message: logged.record.message,
+      tools_offered: (lines.tools(logged) ?? []).length > 0,
+    })),
+  );
   for (const record of log.uncaptured) uncaptured.set(record.reason, (uncaptured.get(record.reason) ?? 0) + 1);
   return {
     trajectory_id: log.trajectory_id,
@@ -82,6 +94,8 @@ export function inspectTrajectory(dir: string): Inspection {
     last_uncaptured: last === undefined ? null : { reason: last.reason, status: last.status, detail: last.detail },
     dangling_calls: danglingCalls(log).length,
     replays: log.replays.length,
+    tool_use,
+    warning: toolWarning([{ run_id: log.trajectory_id, use: tool_use }]),
     gaps: log.gaps.map(({ reason, file, detail }) => ({ reason, file, detail })),
     segments: log.segments.map((segment) => inspectSegment(segment, lines.lineLength(segment.segment))),
     turns,
@@ -106,6 +120,7 @@ function inspectTurn(
     kept_tokens: record.prompt_keep,
     sampled_tokens: record.sampled_ids.length,
     cached_tokens: record.usage.cached_tokens,
+    expected_prefix_tokens: record.decision.evidence.match_tokens,
     finish_reason: record.finish_reason,
     delivery: deliveries.some((one) => one.outcome === "delivered")
       ? "delivered"
@@ -120,7 +135,6 @@ function inspectTurn(
 }
 
 function inspectSegment(segment: TrajectoryLog["segments"][number], lineTokens: number | null): InspectedSegment {
-    expected_prefix_tokens: record.decision.evidence.match_tokens,
   const { parent, continues } = segment.header;
   return {
     segment: segment.segment,

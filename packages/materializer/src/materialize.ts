@@ -19,6 +19,7 @@ import { RowIndex, readRows } from "./side-files.js";
 import type { RunSurvey } from "./survey.js";
 import { tallyRuns } from "./tally.js";
 import type { Task } from "./tasks.js";
+import { toolWarning } from "./tool-use.js";
 
 export interface Progress {
   phase: "find" | "versions" | "survey" | "write";
@@ -112,7 +113,7 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
       policy_sha256: policyDigest(policy),
       policy,
       ...tally,
-      warnings: [...warnings, ...warningsOf(runs, files)],
+      warnings: [...warnings, ...toolWarnings(surveys), ...warningsOf(runs, files)],
       outputs,
       inputs: [...surveys.flatMap((survey) => survey.inputs), ...sideInputs(options)],
     };
@@ -305,6 +306,11 @@ function warningsOf(runs: readonly PlannedRun[], files: SideFiles): string[] {
       warnings.push(`${index!.file}: ${unmatched.length} rows name no run, first ${unmatched[0]}`);
   }
   return warnings;
+}
+
+function toolWarnings(surveys: readonly RunSurvey[]): string[] {
+  const warning = toolWarning(surveys.map(({ head, tool_use }) => ({ run_id: head.run_id, use: tool_use })));
+  return warning === null ? [] : [warning];
 }
 
 function runLine(run: PlannedRun, survey: RunSurvey): RunLine {

@@ -46,6 +46,10 @@ export const outputManifestSchema = z.strictObject({
   exclusions: counts,
   group_flags: counts,
   uncaptured: counts,
+  /** Turns whose request offered tools, those that called one, those whose text looks like a call that was not parsed. */
+  tool_use: z
+    .strictObject({ offered_turns: z.int(), called_turns: z.int(), unparsed_turns: z.int(), silent_runs: z.int() })
+    .optional(),
   warnings: z.array(z.string()),
   outputs: z.array(outputFileSchema),
   inputs: z.array(fileSchema),

@@ -73,11 +73,13 @@ export function readEvidence(dir: string, name: string): TrajectoryEvidence {
   }
   const joined = joinedSegments(log);
   const deliveries = deliveriesOf(log);
+  const withTools = toolDigests(log);
   const turns = turnsInCommitOrder(log).map((logged, turn) =>
     evidenceTurn(logged, {
       turn,
       segment: joined.get(logged.segment)!,
       delivery: deliveries.get(logged.record.call_id),
+      tools_offered: withTools.has(hex(logged.record.tools_sha256)),
     }),
   );
   const segments = segmentsOf(log, joined, turns);
@@ -136,7 +138,7 @@ function segmentsOf(log: TrajectoryLog, joined: Map<number, number>, turns: Evid
 
 function evidenceTurn(
   logged: LoggedTurn,
-  known: { turn: number; segment: number; delivery: Delivery | undefined },
+  known: { turn: number; segment: number; delivery: Delivery | undefined; tools_offered: boolean },
 ): EvidenceTurn {
   const { record, place, commit } = logged;
   return {
@@ -164,9 +166,25 @@ function evidenceTurn(
     sampled_ids: record.sampled_ids,
     logprobs: record.logprobs,
     message: record.message,
+    tools_offered: known.tools_offered,
     usage: record.usage,
     finished_ms: record.times.finished_ms,
   };
+}
+
+/** Digests of tool lists that are not empty. A list is recorded where it first occurs; later turns have its digest only. */
+function toolDigests(log: TrajectoryLog): Set<string> {
+  const digests = new Set<string>();
+  for (const segment of log.segments) {
+    for (const { record } of segment.turns) {
+      if (record.tools !== null && record.tools.length > 0) digests.add(hex(record.tools_sha256));
+    }
+  }
+  return digests;
+}
+
+function hex(digest: Uint8Array): string {
+  return Buffer.from(digest).toString("hex");
 }
 
 /** Best outcome of a call over all times it was served, replays included. */

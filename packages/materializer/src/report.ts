@@ -36,6 +36,7 @@ export function renderReport(report: Report, runsMax = 40): ReportTable[] {
         ["trained / eligible", percent(manifest.trained_of_eligible)],
         ["trained / captured", percent(manifest.trained_of_captured)],
         ["mean reward", number(manifest.reward_mean)],
+        ...toolRows(manifest.tool_use),
       ],
     },
     countTable("masked sampled tokens", "reason", coverage.masked),
@@ -46,6 +47,16 @@ export function renderReport(report: Report, runsMax = 40): ReportTable[] {
     runTable(report, runsMax),
   ];
   return tables.filter((table) => table.rows.length > 0);
+}
+
+/** Only where tools were offered at all. */
+function toolRows(use: Report["manifest"]["tool_use"]): string[][] {
+  if (use === undefined || use.offered_turns === 0) return [];
+  return [
+    ["turns that were offered tools", count(use.offered_turns)],
+    ["  that called one", count(use.called_turns)],
+    ...(use.unparsed_turns > 0 ? [["  whose text looks like an unparsed call", count(use.unparsed_turns)]] : []),
+  ];
 }
 
 function countTable(title: string, name: string, counts: Readonly<Record<string, number | undefined>>): ReportTable {

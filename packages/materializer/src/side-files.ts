@@ -18,6 +18,8 @@ export interface Mapped {
 const SIDE_FILE_BYTES_MAX = 1 << 30;
 /** Columns that name the run a row is about, tried in this order against the run's own ids. */
 const KEY_COLUMNS = ["trajectory_id", "trial_id", "run_id", "path"] as const;
+/** A row is about what its first of these names: directories and trajectories first, so that such a row may give new ids. */
+const ROW_KEYS = ["trajectory_id", "path", "trial_id", "run_id"] as const;
 const ID_COLUMNS: ReadonlySet<string> = new Set([...KEY_COLUMNS, "group_id", "attempt", "turn", "reason", "scores"]);
 
 /** Rows of a side file by its suffix. Errors: `usage` with file and line. */
@@ -117,7 +119,7 @@ export function parseCsv(text: string): string[][] {
 
 /** The key of a row: which column names the run, and its value. Errors: `usage` when no key column is there. */
 function rowKey(row: Row, file: string): { column: (typeof KEY_COLUMNS)[number]; value: string } {
-  for (const column of KEY_COLUMNS) {
+  for (const column of ROW_KEYS) {
     const value = row.get(column);
     if (value !== undefined && value !== null) return { column, value: String(value) };
   }

@@ -11,6 +11,7 @@ import { digestFile, inputFiles } from "./read.js";
 import { groupOf, judge, type RunFacts, runNames } from "./reward.js";
 import type { RunHead } from "./rollout-run.js";
 import { endingOf } from "./termination.js";
+import { addToolUse, NO_TOOL_USE, type ToolUse, toolUseOf } from "./tool-use.js";
 import { versionNumber } from "./versions.js";
 
 /** What pass one tells about a run. `head.group` and `head.weight` are filled in by credit. */
@@ -24,6 +25,7 @@ export interface RunSurvey {
   uncaptured: [string, number][];
   dangling_calls: number;
   unsealed: number;
+  tool_use: ToolUse;
   inputs: InputFile[];
 }
 
@@ -106,6 +108,7 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     wide: evidence.some((each) => each.turns.some((turn) => turn.logprobs instanceof Float64Array)),
     uncaptured: evidence.flatMap((each) => [...each.uncaptured]),
     dangling_calls: evidence.reduce((sum, each) => sum + each.dangling_calls, 0),
+    tool_use: evidence.map((each) => toolUseOf(each.turns)).reduce(addToolUse, NO_TOOL_USE),
     unsealed: evidence.filter((each) => !each.sealed).length,
     inputs: source.trajectories.flatMap(({ dir }) => inputFiles(dir, context.root)),
   };

@@ -2,6 +2,7 @@
 import { addCoverage, assertCoverage, emptyCoverage } from "./coverage.js";
 import type { OutputManifest } from "./output-manifest.js";
 import type { RunSurvey } from "./survey.js";
+import { addToolUse, NO_TOOL_USE } from "./tool-use.js";
 
 type Tally = Pick<
   OutputManifest,
@@ -15,6 +16,7 @@ type Tally = Pick<
   | "exclusions"
   | "group_flags"
   | "uncaptured"
+  | "tool_use"
 >;
 
 export function tallyRuns(surveys: readonly RunSurvey[], trials: number): Tally {
@@ -48,6 +50,10 @@ export function tallyRuns(surveys: readonly RunSurvey[], trials: number): Tally 
     terminations: count(heads.map((head) => head.termination)),
     exclusions: count(heads.flatMap((head) => (head.excluded === null ? [] : [head.excluded]))),
     group_flags: count([...groups.values()].flatMap((group) => group.flags)),
+    tool_use: {
+      ...surveys.map((survey) => survey.tool_use).reduce(addToolUse, NO_TOOL_USE),
+      silent_runs: surveys.filter(({ tool_use }) => tool_use.offered_turns > 0 && tool_use.called_turns === 0).length,
+    },
     uncaptured: count(
       surveys.flatMap((survey) => survey.uncaptured.flatMap(([reason, n]) => Array<string>(n).fill(reason))),
     ),

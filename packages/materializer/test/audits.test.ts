@@ -48,6 +48,15 @@ describe("audit 1: which call produced this token, and what was its exact prefix
     expect(renderTokenExplanation(one)).toMatch(/recomputed sha256 [0-9a-f]{64} {3}equal/);
   });
 
+  it("finds a run under ids that only the mapping file knows", () => {
+    const rewards = join(root, "mapping.csv");
+    putFile(rewards, "path,run_id,trial_id,reward\na__1,night-7,n7-1,0.5\n");
+    const at = { paths: [job], sample: 0, token: 6 };
+    expect(() => explainToken({ ...at, run: "night-7" })).toThrow(/no run is called night-7/);
+    for (const run of ["night-7", "n7-1"])
+      expect(explainToken({ ...at, run, rewards })).toMatchObject({ run_id: "night-7", trial_id: "n7-1", id: 13 });
+  });
+
   it("says who owns a shared token, and what brought a token that was not sampled", () => {
     expect(explainToken({ paths: [job], run: "job/a__1", sample: 1, token: 2 })).toMatchObject({
       reason: "shared_prefix",

@@ -38,6 +38,17 @@ const plain = (value: unknown): unknown =>
     JSON.stringify(value, (_key, inner: unknown) => (ArrayBuffer.isView(inner) ? Array.from(inner as never) : inner)),
   );
 
+/** Id and log probability of every token that trains. */
+function trainedPairs(row: OutputRow): [number, number][] {
+  const arrays = "packed" in row ? row.packed : row.sample;
+  if (arrays === null) return [];
+  return Array.from(arrays.tokens).flatMap((id, i): [number, number][] =>
+    arrays.loss_mask[i] === 1 ? [[id, arrays.logprobs[i]!]] : [],
+  );
+}
+
+const sorted = (pairs: readonly [number, number][]) => pairs.map((pair) => pair.join(" ")).sort();
+
 describe("output formats", () => {
   it("hold the same rows in JSONL, Parquet and msgpack, a run without samples included", async () => {
     const policy = loadPolicy("output: {row_group_rows: 2}");
@@ -54,6 +65,22 @@ describe("output formats", () => {
       (row) => row.sample === null,
     );
     expect(last?.run.run_id).toBe("job/task-0__4");
+  });
+
+  it("C4.32: whatever the mode, an output holds the captured log probability of every trained token, so that fidelity can be computed", async () => {
+    const captured: [number, number][] = [];
+    await materialize({ paths: [job], out: join(root, "captured.jsonl") });
+    for (const row of await rows(join(root, "captured.jsonl"), "jsonl")) captured.push(...trainedPairs(row));
+    expect(captured.length).toBeGreaterThan(10);
+    const modes = ["build: {split: turn}", "build: {realign_max_lost_tokens: 4}", "pack: {max_tokens: 12}"];
+    for (const yaml of [...modes, "credit: {weight: token, rule: none}"]) {
+      for (const format of ["jsonl", "parquet", "msgpack"] as const) {
+        const out = join(root, `fidelity.${format}`);
+        await materialize({ paths: [job], out, policy: loadPolicy(yaml) });
+        const pairs = (await rows(out, format)).flatMap(trainedPairs);
+        expect(sorted(pairs), `${yaml} ${format}`).toEqual(sorted(captured));
+      }
+    }
   });
 
   it("writes the same Parquet bytes twice", async () => {

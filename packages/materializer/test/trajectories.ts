@@ -1,6 +1,6 @@
 /** Trajectories made by hand or at random: calls with exact ids go in, evidence with segments comes out. */
 import { createHash } from "node:crypto";
-import type { Message, SharedPrefix, VersionSpan } from "@tito/format";
+import type { Message, SharedPrefix, ToolDefinition, VersionSpan } from "@tito/format";
 import type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "../src/evidence.js";
 
 /** One call, with what a test wants to say about it. */
@@ -18,6 +18,7 @@ export interface Call {
   versions?: VersionSpan[];
   reason?: string;
   message?: Message;
+  tools?: ToolDefinition[];
   damage?: string;
   seam?: number;
 }
@@ -148,6 +149,7 @@ function turnOf(call: Call, index: number, placed: Placed): EvidenceTurn {
     sampled_ids: Int32Array.from(call.sampled),
     logprobs,
     message: call.message ?? { role: "assistant", content: "" },
+    tools_offered: (call.tools ?? []).length > 0,
     usage: { prompt_tokens: call.prompt.length, completion_tokens: call.sampled.length, cached_tokens: null },
     finished_ms: 1000 + index,
   };

@@ -7,6 +7,7 @@ interface ExplainFlags {
   sample?: number;
   token?: number;
   policy?: string;
+  rewards?: string;
   json?: boolean;
 }
 
@@ -25,6 +26,7 @@ export const registerExplain: Register = (program) => {
     .option("--sample <i>", "sample within the run, from 0", wholeNumber("--sample"))
     .option("--token <j>", "token within the sample, from 0", wholeNumber("--token"))
     .option("--policy <file>", "policy file, as given to materialize")
+    .option("--rewards <file>", "mapping file, as given to materialize: run ids may be known only from it")
     .option("--json", "one JSON object")
     .action(async (paths: string[], flags: ExplainFlags) => {
       const { explainToken, explainTurn, renderTokenExplanation, renderTurnExplanation } = await import(
@@ -40,7 +42,7 @@ export const registerExplain: Register = (program) => {
       if (run === undefined || sample === undefined || token === undefined) {
         throw new TitoError("usage", "say what to explain", { hint: "--turn N, or --run ID --sample I --token J" });
       }
-      const explained = explainToken({ paths, run, sample, token, ...shared });
+      const explained = explainToken({ paths, run, sample, token, rewards: flags.rewards, ...shared });
       console.log(flags.json === true ? JSON.stringify(explained) : renderTokenExplanation(explained));
     });
 };

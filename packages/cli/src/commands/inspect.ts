@@ -43,6 +43,7 @@ function renderInspection(one: Inspection): string {
     "",
     renderTurns(one),
   ];
+  if (one.warning !== null) blocks.push("", `  warning: ${one.warning}`);
   const causes = Object.entries(one.drift.causes);
   if (causes.length > 0) blocks.push("", renderDrift(causes));
   for (const gap of one.gaps) blocks.push(`  gap in ${gap.file}: ${gap.reason}, ${gap.detail}`);
@@ -85,8 +86,8 @@ function renderTurns(one: Inspection): string {
       { title: "decision" },
       { title: "prompt", align: "right" },
       { title: "kept", align: "right" },
-      { title: "sampled", align: "right" },
       { title: "cached", align: "right" },
+      { title: "sampled", align: "right" },
       { title: "finish" },
       { title: "delivery" },
       { title: "notes" },
@@ -98,10 +99,10 @@ function renderTurns(one: Inspection): string {
       turn.decision === "append" ? "append" : `${turn.decision}: ${turn.reason}`,
       turn.prompt_tokens === null ? "?" : formatCount(turn.prompt_tokens),
       formatCount(turn.kept_tokens),
-      formatCount(turn.sampled_tokens),
       turn.cached_tokens === null
         ? "-"
         : `${formatCount(turn.cached_tokens)} of ${formatCount(turn.expected_prefix_tokens)}`,
+      formatCount(turn.sampled_tokens),
       turn.finish_reason,
       turn.delivery,
       [...(turn.cause === null ? [] : [turn.cause]), ...turn.flags].join(", "),
