@@ -11,6 +11,7 @@ import { TRAJECTORY_ID } from "./config.js";
 export type Route =
   | { kind: "healthz" | "readyz" }
   | { kind: "call"; trajectoryId: string; dialect: Exclude<Dialect, "completions"> }
+  | { kind: "completions"; trajectoryId: string }
   | { kind: "count_tokens"; trajectoryId: string }
   | { kind: "models"; trajectoryId: string }
   | { kind: "seal"; trajectoryId: string }
@@ -39,6 +40,7 @@ const LEAVES: ReadonlyMap<string, { method: string; route: (trajectoryId: string
     "/v1/chat/completions",
     { method: "POST", route: (trajectoryId) => ({ kind: "call", trajectoryId, dialect: "chat" }) },
   ],
+  ["/v1/completions", { method: "POST", route: (trajectoryId) => ({ kind: "completions", trajectoryId }) }],
   [
     "/v1/responses",
     { method: "POST", route: (trajectoryId) => ({ kind: "call", trajectoryId, dialect: "responses" }) },
@@ -69,7 +71,7 @@ export function admit(request: GateRequest, rules: GateRules): Route {
   if (encodings.some((value) => value.toLowerCase() !== "identity")) {
     throw new TitoError("unsupported_media_type", "encoded request bodies are refused: send plain JSON");
   }
-  const needsBody = route.kind === "call" || route.kind === "count_tokens";
+  const needsBody = route.kind === "call" || route.kind === "completions" || route.kind === "count_tokens";
   const type = (headers.get("content-type") ?? []).join(",").split(";")[0]!.trim().toLowerCase();
   if (needsBody && type !== "application/json") {
     throw new TitoError("unsupported_media_type", "the body must be application/json");

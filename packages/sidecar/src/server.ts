@@ -7,6 +7,7 @@ import { TitoError } from "@tito/format";
 import { type Context, Hono } from "hono";
 import { readBody } from "./body.js";
 import { serveCall } from "./call.js";
+import { refuseCompletion } from "./completions.js";
 import type { SidecarConfig } from "./config.js";
 import { conversationOf } from "./decide.js";
 import { countTokensReply, messagesCodec } from "./dialect/messages.js";
@@ -92,6 +93,7 @@ function routes(parts: ServerParts): Hono<Bindings> {
     "",
     "/seal",
     "/v1/chat/completions",
+    "/v1/completions",
     "/v1/responses",
     "/v1/messages",
     "/v1/messages/count_tokens",
@@ -141,6 +143,12 @@ async function serve(
         200,
         countTokensReply(await parts.engine.source.countTokens({ request, bodyText: null, conversation })),
       );
+    }
+    case "completions": {
+      const receivedMs = Date.now();
+      const trajectory = await parts.table.enter(route.trajectoryId, key);
+      const body = await readBody(incoming);
+      throw refuseCompletion(trajectory, { path: incoming.url ?? "", headers, body, receivedMs });
     }
     case "call": {
       const receivedMs = Date.now();

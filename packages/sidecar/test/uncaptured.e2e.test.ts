@@ -1,7 +1,17 @@
 /** Answers that are on no record, given out because the user chose so; and what is recorded of who asked. */
 import { text } from "node:stream/consumers";
+import OpenAI from "openai";
 import { expect, it } from "vitest";
-import { engineTest, postChat, scriptedEngine, serverBefore, startTestSidecar, turnsOf, user } from "./harness.js";
+import {
+  engineLog,
+  engineTest,
+  postChat,
+  scriptedEngine,
+  serverBefore,
+  startTestSidecar,
+  turnsOf,
+  user,
+} from "./harness.js";
 
 const RULES = [{ match: { lastContains: "hello" }, reply: { content: "one two three" } }];
 const HELLO = { messages: [user("hello")] };
@@ -80,4 +90,29 @@ it("every header that names a session, sub-agent, parent or turn is on record, w
   expect(first!.headers).toMatchObject(HEADERS);
   expect(second!.headers["x-codex-turn-metadata"]).toBe('{"remote":"https://host/repo"}');
   expect(JSON.stringify(second!.headers)).not.toContain("secret");
+});
+
+it("text completions are refused in OpenAI's own error, before a token is spent, and the refusal is on record", async () => {
+  const engine = await scriptedEngine(RULES);
+  const { sealed, ...started } = await startTestSidecar(engine);
+  const openai = new OpenAI({ baseURL: started.url, apiKey: started.key });
+  const before = (await engineLog(engine)).length;
+  for (const prompt of ["hello", [1, 2, 3]]) {
+    await expect(openai.completions.create({ model: "policy", prompt })).rejects.toMatchObject({
+      status: 400,
+      code: "unsupported",
+      type: "invalid_request_error",
+      message: expect.stringContaining("/v1/chat/completions"),
+    });
+  }
+  const wrongKey = new OpenAI({ baseURL: started.url, apiKey: "another" });
+  await expect(wrongKey.completions.create({ model: "policy", prompt: "hello" })).rejects.toMatchObject({
+    status: 401,
+  });
+  expect((await engineLog(engine)).length).toBe(before);
+  const log = await sealed();
+  expect([...log.intents.values()].map((intent) => intent.dialect)).toEqual(["completions", "completions"]);
+  expect(log.uncaptured).toMatchObject(
+    [0, 1].map(() => ({ reason: "refused_unsupported", status: 400, lost_tokens: false })),
+  );
 });

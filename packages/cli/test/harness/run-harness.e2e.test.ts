@@ -10,9 +10,10 @@ import { harnessTest } from "./stage.js";
 
 const TITO = resolve(import.meta.dirname, "../../dist/main.js");
 
-for (const harness of ["pi", "opencode", "mini-swe-agent", "codex", "claude-code"]) {
+for (const harness of ["pi", "pi-new", "opencode", "mini-swe-agent", "codex", "claude-code"]) {
   harnessTest(harness, "tito run --harness does it all, and the trajectory verifies", async () => {
     const found = findInstallation(harness);
+    if ("missing" in found) throw new Error(`${harness} is ${found.missing}`);
     const root = mkdtempSync(join(tmpdir(), "tito-run-harness-"));
     onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 3 }));
     const script = join(root, "script.json");
@@ -26,7 +27,7 @@ for (const harness of ["pi", "opencode", "mini-swe-agent", "codex", "claude-code
         env: {},
         home: join(root, "home"),
         cwd: join(root, "work"),
-        binDirs: "missing" in found ? [] : found.binDirs,
+        binDirs: found.binDirs,
         deadlineMs: 120_000,
       });
     const run = await tito(
@@ -38,7 +39,7 @@ for (const harness of ["pi", "opencode", "mini-swe-agent", "codex", "claude-code
       "--out",
       out,
       "--harness",
-      harness,
+      found.adapter,
       "--",
       TASK,
     );
