@@ -43,11 +43,19 @@ async function findTemplate(options: MakeBundleOptions, isDirectory: boolean): P
   if (options.template !== undefined) return read(options.template, "chat template");
   const own = join(options.from, "chat_template.jinja");
   if (isDirectory && existsSync(own)) return read(own, "chat template");
-  const config = isDirectory
-    ? JSON.parse(await read(join(options.from, "tokenizer_config.json"), "configuration"))
-    : {};
-  if (typeof config.chat_template === "string") return config.chat_template;
+  const inConfig = isDirectory
+    ? templateOf(await read(join(options.from, "tokenizer_config.json"), "configuration"))
+    : undefined;
+  if (typeof inConfig === "string") return inConfig;
   throw new TitoError("usage", `no chat template in ${options.from}`, { hint: "Pass --template FILE." });
+}
+
+function templateOf(configText: string): unknown {
+  try {
+    return (JSON.parse(configText) as { chat_template?: unknown } | null)?.chat_template;
+  } catch (cause) {
+    throw new TitoError("bundle_invalid", "tokenizer_config.json is not JSON", { cause });
+  }
 }
 
 const TIKTOKEN_MODEL = "tiktoken.model";

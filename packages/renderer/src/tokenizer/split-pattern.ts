@@ -140,13 +140,13 @@ interface PreTokenizer {
 }
 
 /** The splits of a `tokenizer.json` as the list of its regular expressions, or null when it holds anything else. */
-function splitRegexes(pre: PreTokenizer): string[] | null {
-  const steps = pre.type === "Sequence" ? (pre.pretokenizers ?? []) : [pre];
+function splitRegexes(pre: PreTokenizer | null | undefined): string[] | null {
+  const steps = pre?.type === "Sequence" ? (pre.pretokenizers ?? []) : [pre];
   const regexes: string[] = [];
   for (const step of steps) {
-    if (step.type === "Split" && step.behavior === "Isolated" && step.invert !== true && step.pattern?.Regex) {
+    if (step?.type === "Split" && step.behavior === "Isolated" && step.invert !== true && step.pattern?.Regex) {
       regexes.push(step.pattern.Regex);
-    } else if (step.type === "ByteLevel" && step.add_prefix_space !== true) {
+    } else if (step?.type === "ByteLevel" && step.add_prefix_space !== true) {
       if (step.use_regex !== false) regexes.push(GPT2);
     } else return null;
   }
@@ -158,7 +158,7 @@ function splitRegexes(pre: PreTokenizer): string[] | null {
  * @throws TitoError `unsupported` for any other: cutting text differently would give other ids without anybody noticing.
  */
 export function splitNameOf(preTokenizer: unknown): SplitName {
-  const regexes = splitRegexes(preTokenizer as PreTokenizer) ?? [];
+  const regexes = splitRegexes(preTokenizer as PreTokenizer | null | undefined) ?? [];
   const known: [SplitName, string[]][] = [
     ["qwen", [QWEN]],
     ["qwen3.5", [QWEN35]],
@@ -173,7 +173,7 @@ export function splitNameOf(preTokenizer: unknown): SplitName {
   }
   throw new TitoError(
     "unsupported",
-    `tokenizer.json has a pre-tokenizer that is not known: ${JSON.stringify(preTokenizer).slice(0, 400)}`,
+    `tokenizer.json has a pre-tokenizer that is not known: ${JSON.stringify(preTokenizer ?? null).slice(0, 400)}`,
     {
       hint: "Known are those of GPT-2, Llama 3 (also GLM), Qwen 2 to 3.5, gpt-oss (also MiniMax), DeepSeek V3, Kimi and the demo.",
     },

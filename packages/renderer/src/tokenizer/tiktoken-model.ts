@@ -32,7 +32,7 @@ function readRanks(text: string): Map<number, Buffer> {
 function readAdded(configText: string): AddedToken[] {
   let entries: unknown;
   try {
-    entries = (JSON.parse(configText) as { added_tokens_decoder?: unknown }).added_tokens_decoder;
+    entries = (JSON.parse(configText) as { added_tokens_decoder?: unknown } | null)?.added_tokens_decoder;
   } catch (cause) {
     throw new TitoError("bundle_invalid", "tokenizer_config.json is not JSON", { cause });
   }

@@ -32,7 +32,7 @@ interface HfAddedToken {
 
 interface HfTokenizer {
   added_tokens: HfAddedToken[];
-  normalizer: { type: string; normalizers?: { type: string }[] } | null;
+  normalizer?: { type: string; normalizers?: { type: string }[] } | null;
   pre_tokenizer: unknown;
   model: {
     type: string;
@@ -98,25 +98,48 @@ function checkMerges(model: HfTokenizer["model"]): void {
 }
 
 function normalizerOf(normalizer: HfTokenizer["normalizer"]): "NFC" | null {
-  const steps = normalizer === null ? [] : (normalizer.normalizers ?? [normalizer]);
+  const steps = normalizer === null || normalizer === undefined ? [] : (normalizer.normalizers ?? [normalizer]);
   const types = steps.map((step) => step.type);
   if (types.length === 0) return null;
   return types.length === 1 && types[0] === "NFC" ? "NFC" : refuse(`normalizer ${types.join(", ")}`);
 }
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The file with everything that the conversion reads where it should be. */
+function readTokenizerJson(text: string): HfTokenizer {
+  let hf: unknown;
+  try {
+    hf = JSON.parse(text);
+  } catch (cause) {
+    throw new TitoError("bundle_invalid", "tokenizer.json is not JSON", { cause });
+  }
+  const model = isRecord(hf) && isRecord(hf.model) ? hf.model : {};
+  if (model.type !== "BPE" || !Array.isArray(model.merges))
+    refuse(`model ${typeof model.type === "string" ? model.type : "missing"}, not BPE`);
+  const added = isRecord(hf) ? (hf.added_tokens ?? []) : [];
+  const sound =
+    isRecord(model.vocab) &&
+    Object.values(model.vocab).every(Number.isSafeInteger) &&
+    (model.merges as unknown[]).every(isMerge) &&
+    Array.isArray(added) &&
+    added.every((token) => isRecord(token) && Number.isSafeInteger(token.id) && typeof token.content === "string");
+  if (!sound)
+    throw new TitoError("bundle_invalid", "tokenizer.json has no vocabulary, merges or added tokens as it should");
+  return { ...(hf as HfTokenizer), added_tokens: added as HfTokenizer["added_tokens"] };
+}
+
+const isMerge = (merge: unknown): boolean =>
+  typeof merge === "string" ||
+  (Array.isArray(merge) && merge.length === 2 && merge.every((part) => typeof part === "string"));
 
 /**
  * Converts a Hugging Face `tokenizer.json` (its text) with a byte-level BPE model.
  * @throws TitoError `unsupported` when the conversion would not be exact, `bundle_invalid` when the file is not a tokenizer.
  */
 export function convertTokenizerJson(text: string): TokenizerData {
-  let hf: HfTokenizer;
-  try {
-    hf = JSON.parse(text) as HfTokenizer;
-  } catch (cause) {
-    throw new TitoError("bundle_invalid", "tokenizer.json is not JSON", { cause });
-  }
-  if (hf?.model?.type !== "BPE" || !Array.isArray(hf.model.merges))
-    return refuse(`model ${hf?.model?.type ?? "missing"}, not BPE`);
+  const hf = readTokenizerJson(text);
   if (hf.model.byte_fallback === true || hf.model.continuing_subword_prefix || hf.model.end_of_word_suffix) {
     return refuse("byte fallback or subword marks");
   }
