@@ -44,9 +44,16 @@ function walk(place: Place, trials: Map<string, FoundTrial>, seen: Set<string>):
   if (place.depth > DEPTH_MAX || seen.has(place.dir) || !lstatSync(place.dir).isDirectory()) return;
   seen.add(place.dir);
   const facts = readTrialFacts(place.dir);
-  const trial = facts === null ? place.trial : trialAt(trials, place.dir, facts);
+  // A result that cannot be read may be the job's: it makes a trial only where a trajectory has no nearer one.
+  const broken = facts !== null && facts.scores_source === null && facts.problems.length > 0;
+  const trial =
+    facts === null
+      ? place.trial
+      : broken
+        ? { dir: place.dir, facts, trajectories: [] }
+        : trialAt(trials, place.dir, facts);
   if (isTrajectoryDir(place.dir)) {
-    const owner = trial ?? trialAt(trials, place.dir, null);
+    const owner = trial === null ? trialAt(trials, place.dir, null) : trialAt(trials, trial.dir, trial.facts);
     owner.trajectories.push(place.dir);
     return;
   }
@@ -81,28 +88,33 @@ function trialAt(trials: Map<string, FoundTrial>, dir: string, facts: TrialFacts
 function readTrialFacts(dir: string): TrialFacts | null {
   if (basename(dir) === "verifier") return null;
   const result = readText(join(dir, "result.json"));
-  const harbor = result === null ? null : parseHarborResult(result);
+  const parsed = result === null ? null : parseHarborResult(result);
+  const harbor = typeof parsed === "string" ? null : parsed;
   if (harbor && harbor.scores.size > 0) return harbor;
   const plain = readRewardFile(dir);
   if (harbor) return plain ? { ...harbor, ...plain } : harbor;
-  if (plain === null) return null;
+  if (plain === null && typeof parsed !== "string") return null;
   return {
     kind: "plain",
     trial_name: null,
     task: { id: null, source: null },
     environment: { kind: null, image: null },
     failure: null,
-    ...plain,
+    scores: plain?.scores ?? new Map(),
+    scores_source: plain?.scores_source ?? null,
+    problems: [...(typeof parsed === "string" ? [parsed] : []), ...(plain?.problems ?? [])],
   };
 }
 
-function readRewardFile(dir: string): Pick<TrialFacts, "scores" | "scores_source"> | null {
+function readRewardFile(dir: string): Pick<TrialFacts, "scores" | "scores_source" | "problems"> | null {
   for (const file of REWARD_FILES) {
     const text = readText(join(dir, file));
     if (text === null) continue;
     const scores = file.endsWith(".json") ? parseRewardJson(text) : parseRewardText(text);
     // An unreadable reward is a trial with an unknown reward, never a zero.
-    return { scores: scores ?? new Map(), scores_source: file.split(sep).join("/") };
+    const source = file.split(sep).join("/");
+    const problems = scores === null ? [`${source} holds no reward`] : [];
+    return { scores: scores ?? new Map(), scores_source: source, problems };
   }
   return null;
 }

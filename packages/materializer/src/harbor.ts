@@ -16,6 +16,8 @@ export interface TrialFacts {
   /** File of the scores relative to the trial directory, null when there are none. */
   scores_source: string | null;
   failure: TrialFailure | null;
+  /** Files that are there and cannot be read, in words. */
+  problems: readonly string[];
 }
 
 const timing = z.looseObject({ started_at: z.string().nullish(), finished_at: z.string().nullish() }).nullish();
@@ -36,10 +38,19 @@ const harborResult = z.looseObject({
     .nullish(),
 });
 
-/** Reads the text of a `result.json`; null when it is not a trial's (Harbor writes one for the whole job too). */
-export function parseHarborResult(text: string): TrialFacts | null {
-  const parsed = harborResult.safeParse(parseJson(text));
-  if (!parsed.success) return null;
+/**
+ * Reads the text of a `result.json`: a trial's facts, or a text that says why it cannot be read.
+ * Null when it is not a trial's (Harbor writes one for the whole job too).
+ */
+export function parseHarborResult(text: string): TrialFacts | string | null {
+  const value = parseJson(text);
+  if (value === undefined) return "result.json is not JSON";
+  const parsed = harborResult.safeParse(value);
+  if (!parsed.success) {
+    const named = z.looseObject({ task_name: z.unknown(), trial_name: z.string() }).safeParse(value).success;
+    const issue = parsed.error.issues[0]!;
+    return named ? `result.json: ${issue.path.join(".")}: ${issue.message}` : null;
+  }
   const result = parsed.data;
   const rewards = result.verifier_result?.rewards;
   const exception = result.exception_info;
@@ -61,6 +72,7 @@ export function parseHarborResult(text: string): TrialFacts | null {
           verifying: typeof result.verifier?.started_at === "string" && !rewards,
         }
       : null,
+    problems: [],
   };
 }
 

@@ -96,7 +96,7 @@ function sourceOf(trial: FoundTrial, each: Identified | null, files: SideFiles):
     trajectory_id: each ? [each.trajectory_id] : [],
     path: paths(trial, each),
   });
-  const conflicts: string[] = [];
+  const conflicts: string[] = [...(facts?.problems ?? [])];
   const choose = (
     name: string,
     first: string | null | undefined,

@@ -113,7 +113,7 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
       policy_sha256: policyDigest(policy),
       policy,
       ...tally,
-      warnings: [...warnings, ...toolWarnings(surveys), ...warningsOf(runs, files)],
+      warnings: [...warnings, ...toolWarnings(surveys), ...captureWarnings(runs), ...warningsOf(runs, files)],
       outputs,
       inputs: [...surveys.flatMap((survey) => survey.inputs), ...sideInputs(options)],
     };
@@ -306,6 +306,18 @@ function warningsOf(runs: readonly PlannedRun[], files: SideFiles): string[] {
       warnings.push(`${index!.file}: ${unmatched.length} rows name no run, first ${unmatched[0]}`);
   }
   return warnings;
+}
+
+const INCOMPLETE_WARNINGS_MAX = 20;
+
+/** What is missing or damaged, run by run: such a run is written and by default does not train. */
+function captureWarnings(runs: readonly PlannedRun[]): string[] {
+  const incomplete = runs.filter(({ head }) => head.termination === "capture_incomplete");
+  const lines = incomplete
+    .slice(0, INCOMPLETE_WARNINGS_MAX)
+    .map(({ head }) => `run ${head.run_id}: capture incomplete: ${head.termination_detail}`);
+  const more = incomplete.length - lines.length;
+  return more > 0 ? [...lines, `${more} more runs with an incomplete capture`] : lines;
 }
 
 function toolWarnings(surveys: readonly RunSurvey[]): string[] {

@@ -206,7 +206,8 @@ function deliveriesOf(log: TrajectoryLog): Map<string, Delivery> {
 function incompleteness(log: TrajectoryLog, dir: string): string[] {
   const gaps = log.gaps
     .filter((gap) => gap.reason !== "torn_tail")
-    .map((gap) => `${gap.reason} in ${gap.file}: ${gap.detail}`);
+    // Where the trajectory lies on this machine must not change the output.
+    .map((gap) => `${gap.reason} in ${gap.file}: ${gap.detail.replaceAll(`${dir}/`, "")}`);
   const lost = log.uncaptured
     .filter((record) => record.lost_tokens)
     .map((record) => `call without ids: ${record.reason}`);

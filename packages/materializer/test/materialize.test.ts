@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -132,6 +132,30 @@ exclude: { rules: [{ reason: reward_hacking, when: "hack > 0 and exists('verifie
     expect(changed.kept).toBe(1);
     expect(changed.runs.find((each) => each.trial_id === "sub__dd")!.reward).toBe(0.75);
     expect(readdirSync(out).filter((name) => name.startsWith("shard-"))).toHaveLength(2);
+  });
+
+  it("tells what it cannot read, keeps the trial, and writes the same bytes wherever the job lies", async () => {
+    const outputs: string[] = [];
+    for (const place of ["here", "somewhere/else"]) {
+      const copy = join(root, place, "job");
+      cpSync(job, copy, { recursive: true });
+      writeFileSync(join(copy, "add__aa", "result.json"), "{broken");
+      writeFileSync(join(copy, "add__bb", "agent", "tito", "t-add__bb", "manifest.json"), "not JSON");
+      putFile(join(copy, "result.json"), "{broken too");
+      const out = join(root, "damaged.jsonl");
+      const { manifest } = await materialize({ paths: [copy], out });
+      expect(manifest.warnings).toEqual([
+        "run job/add__bb: capture incomplete: unreadable in manifest.json: manifest.json: not JSON",
+        "run job/add__aa: result.json is not JSON",
+      ]);
+      expect(manifest.counts).toMatchObject({ runs: 4, trials: 4 });
+      outputs.push(readFileSync(out, "utf8"));
+      const [aa, bb] = lines(out);
+      expect(aa).toMatchObject({ run_id: "job/add__aa", group_id: "job/add", reward: null, excluded: null });
+      expect(bb).toMatchObject({ termination: "capture_incomplete", excluded: "capture_incomplete", weight: 0 });
+      expect(bb!.samples[0]!.tokens).toEqual([1, 2, 3, 10, 11, 4, 12, 13, 14]);
+    }
+    expect(outputs[1]).toBe(outputs[0]);
   });
 
   it("leaves nothing behind when it fails", async () => {

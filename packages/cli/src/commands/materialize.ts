@@ -107,7 +107,8 @@ async function renderMaterialized(report: Report): Promise<string> {
     (table) => `${table.title}\n${indent(renderTable(table.columns, table.rows))}`,
   );
   const written = report.manifest.outputs.map(
-    (output) => `wrote ${output.path}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`,
+    (output) =>
+      `wrote ${output.path === "-" ? "to standard output" : output.path}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`,
   );
   return [
     ...tables.map((table) => `${table}\n`),
