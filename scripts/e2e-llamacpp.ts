@@ -89,7 +89,7 @@ async function compare(turns: Exact[], score: Score): Promise<Compared> {
 
 const say = (who: string, { tokens, gaps, lowest, worst }: Compared): void =>
   console.log(
-    `log probabilities by ${who.padEnd(20)}${tokens} tokens from ${lowest.toFixed(2)} to 0, ${gaps} without a value: largest difference ${worst.toExponential(2)}`,
+    `log probabilities by ${who.padEnd(23)}${tokens} tokens from ${lowest.toFixed(2)} to 0, ${gaps} without a value: largest difference ${worst.toExponential(2)}`,
   );
 
 const embedded = await startEngine();

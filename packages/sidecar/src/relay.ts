@@ -63,8 +63,7 @@ export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
     chunk: (raw, chunk) => {
       sawCalls ||= chunk.tools.length > 0;
       holding ||= chunk.finish !== null;
-      const isUsageChunk = chunk.usage !== null && chunk.finish === null && /"choices"\s*:\s*\[\s*\]/.test(raw);
-      if (isUsageChunk && !wishes.usage) return [];
+      if (saysNothing(raw, chunk, wishes)) return [];
       return [{ text: chatFrame(strip(raw, chunk.finish, sawCalls, wishes, !wishes.usage)), held: holding }];
     },
     collect: (raw, chunk) => assembly.add(raw, chunk),
@@ -85,11 +84,22 @@ export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
   };
 }
 
+/** A chunk without a choice that brings usage or ids which the harness did not ask for: clients look for a first choice. */
+function saysNothing(raw: string, chunk: EngineChunk, wishes: ChatWishes): boolean {
+  if (chunk.finish !== null || !/"choices"\s*:\s*\[\s*\]/.test(raw)) return false;
+  if (chunk.usage !== null) return !wishes.usage;
+  return chunk.sampled !== null && !wishes.tokenIds;
+}
+
 function strip(raw: string, finish: string | null, hasCalls: boolean, wishes: ChatWishes, dropUsage: boolean): string {
   const edits = new Map<string, string | null>();
-  if (!wishes.tokenIds) edits.set("prompt_token_ids", null);
+  if (!wishes.tokenIds) {
+    edits.set("prompt_token_ids", null);
+    edits.set("sglext", null);
+  }
   if (dropUsage) edits.set("usage", null);
-  const choices = findSlice(sliceObject(raw), "choices");
+  const slices = sliceObject(raw);
+  const choices = findSlice(slices, "choices");
   if (choices !== undefined && raw[choices.valueStart] === "[") {
     const text = sliceText(raw, choices);
     edits.set(
@@ -97,7 +107,7 @@ function strip(raw: string, finish: string | null, hasCalls: boolean, wishes: Ch
       editItems(text, (choice) => stripChoice(choice, finish, hasCalls, wishes)),
     );
   }
-  return editObject(raw, edits);
+  return editObject(raw, edits, slices);
 }
 
 function stripChoice(choice: string, finish: string | null, hasCalls: boolean, wishes: ChatWishes): string {
@@ -105,6 +115,7 @@ function stripChoice(choice: string, finish: string | null, hasCalls: boolean, w
   if (!wishes.tokenIds) {
     edits.set("token_ids", null);
     edits.set("prompt_token_ids", null);
+    edits.set("meta_info", null);
   }
   const slices = sliceObject(choice);
   if (!wishes.logprobs && findSlice(slices, "logprobs") !== undefined) edits.set("logprobs", "null");
@@ -112,7 +123,7 @@ function stripChoice(choice: string, finish: string | null, hasCalls: boolean, w
   if (finish !== null && hasCalls && said !== undefined && sliceText(choice, said) === '"stop"') {
     edits.set("finish_reason", JSON.stringify(finishOf(finish, true)));
   }
-  return editObject(choice, edits);
+  return editObject(choice, edits, slices);
 }
 
 /** Changes the objects of an array text, keeping everything between them. */

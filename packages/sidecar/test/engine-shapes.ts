@@ -64,7 +64,7 @@ async function answer(shape: Shape, engine: string, ends: number[], { path, body
   if (body === null) return reply(response, infoOf(shape, path), infoOf(shape, path) === null ? 404 : 200);
   if (shape === "llamacpp") return llamacpp(engine, ends, path, body, response);
   if (path === "/tokenize" && shape === "sglang") return reply(response, await post(`${engine}/tokenize`, body));
-  if (path === "/v1/chat/completions") return reply(response, await post(`${engine}${path}`, body));
+  if (path === "/v1/chat/completions") return chat(shape, engine, body, response);
   if (shape === "sglang") return sglang(await sample(engine, inSglangsWords(body)), body, response);
   return fireworks(await sample(engine, body), body, response);
 }
@@ -99,6 +99,46 @@ async function sample(engine: string, body: Json): Promise<Sampled> {
     finish: choice.finish_reason,
     stop: choice.stop_reason ?? choice.token_ids.at(-1) ?? null,
   };
+}
+
+/** The chat route: SGLang tells ids once, behind the last chunk; Fireworks tells two values for each token. */
+async function chat(shape: Shape, engine: string, body: Json, response: ServerResponse): Promise<void> {
+  const answered = await fetch(`${engine}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await answered.text();
+  const streamed = body.stream === true && answered.ok;
+  const texts = streamed
+    ? text.split("\n\n").flatMap((event) => (event.startsWith("data: {") ? [event.slice(6)] : []))
+    : [text];
+  const pieces = texts.map((piece) => JSON.parse(piece) as Piece);
+  const ids: number[] = [];
+  let prompt: unknown;
+  for (const piece of pieces) {
+    const [choice] = piece.choices ?? [];
+    if (shape === "fireworks") for (const entry of choice?.logprobs?.content ?? []) bothValues(entry);
+    if (shape !== "sglang") continue;
+    prompt ??= piece.prompt_token_ids;
+    delete piece.prompt_token_ids;
+    ids.push(...(choice?.token_ids ?? []));
+    delete choice?.token_ids;
+  }
+  const extra = shape === "sglang" ? { sglext: { input_ids: prompt, output_ids: [ids] } } : {};
+  if (!streamed) return reply(response, { ...pieces[0], ...extra }, answered.status);
+  stream(response, shape === "sglang" ? [...pieces, { id: pieces[0]!.id, choices: [], ...extra }] : pieces);
+}
+
+interface Piece {
+  id?: string;
+  prompt_token_ids?: unknown;
+  choices?: { token_ids?: number[]; logprobs?: { content?: Json[] } | null }[];
+}
+
+function bothValues(entry: Json): void {
+  entry.sampling_logprob = entry.logprob;
+  entry.logprob = -99;
 }
 
 function inSglangsWords({ input_ids, sampling_params }: Json): Json {

@@ -2,7 +2,7 @@ import { differencesToEngine } from "@tito/testkit";
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { engineSpeaking, type Shape } from "./engine-shapes.js";
-import { engineLog, scriptedEngine, startTestSidecar, turnsOf, user } from "./harness.js";
+import { engineLog, postChat, scriptedEngine, startTestSidecar, turnsOf, user } from "./harness.js";
 import { useBundle } from "./renderer-bundle.js";
 
 const bundle = useBundle({ certified: false });
@@ -59,6 +59,32 @@ describe.each(SHAPES)("an engine that speaks as %s", (shape, told) => {
   });
 });
 
+describe.each(["sglang", "fireworks"] as const)("an engine that renders and speaks as %s", (shape) => {
+  it.each([false, true])("tells ids that the harness does not see (stream: %s)", async (stream) => {
+    const engine = await scriptedEngine(RULES);
+    const started = await startTestSidecar(await engineSpeaking(shape, engine));
+    const response = await postChat(started, { messages: [user("hello")], stream });
+    const text = await response.text();
+    expect(text).not.toMatch(/sglext|token_ids|meta_info|logprob":-|"choices":\[\]/);
+    const bodies = stream
+      ? text.split("\n\n").flatMap((event) => (event.startsWith("data: {") ? [event.slice(6)] : []))
+      : [text];
+    const said = (body: string): string => {
+      const { choices } = JSON.parse(body) as { choices: Record<string, { content?: string | null }>[] };
+      return choices[0]![stream ? "delta" : "message"]!.content ?? "";
+    };
+    const content = bodies.map(said).join("");
+    expect(content).toBe("Good day, friend of the house.");
+    const log = await started.sealed();
+    expect(turnsOf(log)[0]!.record).toMatchObject({
+      defects: [],
+      engine: { kind: shape },
+      stream: stream ? "live" : "none",
+    });
+    expect(differencesToEngine(log, await engineLog(engine))).toEqual([]);
+  });
+});
+
 describe("llama.cpp", () => {
   it("is refused without a renderer, in words that say what to do", async () => {
     const shaped = await engineSpeaking("llamacpp", await scriptedEngine(RULES));
@@ -85,6 +111,14 @@ describe("llama.cpp", () => {
 });
 
 describe("SGLang", () => {
+  it("is refused with a limit that needs a count which it is not asked for", async () => {
+    const shaped = await engineSpeaking("sglang", await scriptedEngine(RULES));
+    await expect(startTestSidecar(shaped, { maxContextTokens: 500 })).rejects.toMatchObject({
+      code: "usage",
+      message: expect.stringContaining("--max-context-tokens"),
+    });
+  });
+
   it("with a filter is recorded as raw: its values are not renormalised over what the filter keeps", async () => {
     const shaped = await engineSpeaking("sglang", await scriptedEngine(RULES));
     const started = await startTestSidecar(shaped, { renderer: bundle.dir });

@@ -36,10 +36,15 @@ export interface EngineFacts {
 export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream: Upstream): PromptSource {
   const { chat, countTokens } = facts.adapter;
   if (chat === null) throw new TitoError("internal", `${facts.adapter.kind} renders no chat`);
+  if (countTokens === null && config.maxContextTokens !== null) {
+    throw new TitoError("usage", `--max-context-tokens: ${facts.adapter.kind} is not asked to count prompts`, {
+      hint: "give --renderer BUNDLE_DIR, which counts by itself, or leave the limit to the engine",
+    });
+  }
   const count = async (body: string): Promise<number> => {
     if (countTokens !== null) return countTokens(upstream, config.model, body);
     throw new TitoError("unsupported", `${facts.adapter.kind} is not asked to count a prompt's tokens`, {
-      hint: "with --renderer the sidecar counts by itself; without it leave --max-context-tokens out",
+      hint: "with --renderer the sidecar counts by itself",
     });
   };
   return {
