@@ -104,6 +104,15 @@ def kimi_k3():
     return render, encode, [{}, {"thinking": False}, {"thinking_effort": "high"}]
 
 
+def glm_53():
+    module = load(PACKAGES / "sglang/srt/parser/glm53_chat_template.py")
+
+    def render(messages, tools, generate, given):
+        return module.render_glm53(messages, tools or None, generate, given.get("reasoning_effort"), given.get("clear_thinking", False))
+
+    return render, encoder(ROOT / "vocabularies/converted/glm-5/tokenizer.json"), [{}, {"clear_thinking": True, "reasoning_effort": "low"}]
+
+
 def spell(rendered, encode):
     text = rendered if isinstance(rendered, str) else "".join(segment.text for segment in rendered)
     entry = {"length": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
@@ -117,7 +126,7 @@ def spell(rendered, encode):
 
 def main():
     conversations = json.loads(gzip.decompress((GOLDENS / "conversations.json.gz").read_bytes()))
-    for family, make in {"deepseek-v3.2": deepseek_v32, "deepseek-v4": deepseek_v4, "kimi-k3": kimi_k3}.items():
+    for family, make in {"deepseek-v3.2": deepseek_v32, "deepseek-v4": deepseek_v4, "kimi-k3": kimi_k3, "glm-5.3": glm_53}.items():
         render, encode, variants = make()
         runs = []
         for given in variants:

@@ -21,6 +21,7 @@ import {
   deepseekV32,
   GLM_MARKS,
   glm,
+  glm53,
   MINIMAX_CALL,
   minimaxM2,
   qwen3Coder,
@@ -131,6 +132,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "qwen3.5": { ...QWEN, parse: qwen35 },
   "glm-4.6": GLM,
   "glm-4.7": { ...GLM, carries: reasoningUnless("enable_thinking", "always") },
+  "glm-5.3": { ...GLM, parse: glm53, carries: { ...ANY_CALLS, reasoning: () => "optional" } },
   "kimi-k2": {
     ...QWEN,
     messages: { ...STANDARD, call_ids: "positional" },

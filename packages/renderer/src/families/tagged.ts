@@ -31,6 +31,8 @@ const GLM_GRAMMAR: TagGrammar = {
 };
 export const GLM_MARKS = ["<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"];
 export const glm = tagged(GLM_GRAMMAR, TOOL_CALL, THINK, { reasoning: trim, lead: "trim", before_call: "" });
+/** GLM 5.3 prints reasoning with the white space that it has. */
+export const glm53 = tagged(GLM_GRAMMAR, TOOL_CALL, THINK, { reasoning: asIs, lead: "trim", before_call: "" });
 
 const MINIMAX_GRAMMAR: TagGrammar = {
   call: { open: '<invoke name="', name_end: '">', close: "</invoke>" },

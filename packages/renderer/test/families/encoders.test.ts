@@ -80,3 +80,14 @@ it("a turn with an argument whose name begins with punctuation is tokenized apar
   const alone = segments.flatMap((segment) => Array.from(renderer.tokenizer.encode(segment)));
   expect(Array.from(renderer.render(messages, []).ids)).toEqual(alone);
 });
+
+describe.each(readGolden<EncoderRun[]>("encoder-glm-5.3.json.gz"))("glm-5.3 $given", (run) => {
+  it("the template writes what the vendor's reference renderer writes", async () => {
+    const renderer = await openByteRenderer("glm-5.3");
+    for (const [i, { name, messages, tools, add_generation_prompt }] of conversations.entries()) {
+      const options = { generationPrompt: add_generation_prompt, templateArguments: run.given };
+      const text = renderer.chunks(neutralMessages(messages), tools, options).join("");
+      expect(sha256(renderer.tokenizer.guard.restore(text).text), name).toBe(run.conversations[i]?.sha256);
+    }
+  });
+});
