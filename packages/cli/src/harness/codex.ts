@@ -16,8 +16,16 @@ export const codex: HarnessAdapter = {
     { header: "x-codex-parent-thread-id", names: "parent" },
     { header: "x-codex-turn-metadata", names: "turn" },
   ],
-  configure: ({ endpoint, model, home, contextTokens }) => ({
-    files: [{ path: `${CODEX_HOME}/config.toml`, content: configToml(endpoint.openai_base_url, model, contextTokens) }],
+  configure: ({ endpoint, model, home, contextTokens, outputTokens }) => ({
+    files: [
+      {
+        path: `${CODEX_HOME}/config.toml`,
+        content: configToml(endpoint.openai_base_url, model, {
+          contextTokens,
+          compactAtTokens: compactAt(contextTokens, outputTokens),
+        }),
+      },
+    ],
     env: { [KEY_VARIABLE]: endpoint.api_key, CODEX_HOME: join(home, CODEX_HOME) },
     argv: (prompt, options = {}) => [
       "codex",
@@ -32,7 +40,7 @@ export const codex: HarnessAdapter = {
     ],
   }),
   quirks: [
-    "An answer that is cut by its length ends the run with exit code 1, and so does an overflow error: it compacts only by the token counts it is told.",
+    "An answer that is cut by its length ends the run with exit code 1, and so does an overflow error: it compacts by the token counts it is told, and its limits are set so that it does in time.",
     "Opens a connection per request and closes it right after response.completed: that is a delivery, not an abort.",
     "Acts on every output item as it is finished; completed items of a stream that broke off stay in its history.",
     "Sends tool arguments back verbatim, even when they are not JSON.",
@@ -42,11 +50,24 @@ export const codex: HarnessAdapter = {
   ],
 };
 
-function configToml(baseUrl: string, model: string, contextTokens: number): string {
+/** Codex cuts a tool result at 10,000 bytes, which are as many tokens at most. */
+const TOOL_RESULT_TOKENS_MAX = 10_000;
+
+/** Codex ends a run on an overflow error, so that it must compact before one can come: below its limit, a tool result and an answer must still fit. */
+function compactAt(contextTokens: number, outputTokens: number): number {
+  return Math.max(Math.floor(contextTokens / 2), contextTokens - outputTokens - TOOL_RESULT_TOKENS_MAX);
+}
+
+function configToml(
+  baseUrl: string,
+  model: string,
+  window: { contextTokens: number; compactAtTokens: number },
+): string {
   const text = (value: string) => tomlString(value);
   return `model = ${text(model)}
 model_provider = ${text(PROVIDER)}
-model_context_window = ${contextTokens}
+model_context_window = ${window.contextTokens}
+model_auto_compact_token_limit = ${window.compactAtTokens}
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false

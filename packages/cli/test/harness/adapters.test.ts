@@ -96,6 +96,8 @@ describe("what each is told", () => {
     const toml = fileOf("codex");
     expect(toml).toContain('model = "org/mo\\"del"\n');
     expect(toml).toContain("model_context_window = 32000\n");
+    // An answer of 4000 tokens and a tool result of 10000 fit behind what is not compacted yet.
+    expect(toml).toContain("model_auto_compact_token_limit = 18000\n");
     expect(toml).toContain('base_url = "http://127.0.0.1:4123/t/t1/v1"\n');
     expect(toml).toContain('wire_api = "responses"\n');
   });

@@ -48,3 +48,34 @@ for (const [harness, contextTokens] of WINDOWS) {
     for (const refused of log.uncaptured) expect(refused).toMatchObject({ status: 400, lost_tokens: false });
   });
 }
+
+/** Codex does not compact on an overflow error: a long tool result must never take it from below its limit to beyond the window. */
+harnessTest("codex", "a long tool result in a small context is compacted in time: no turn overflows", async () => {
+  const contextTokens = 29_500;
+  const script = [
+    { name: "summary", match: { hasTools: false }, reply: { content: "SUMMARY-MARK: the numbers were printed." } },
+    { name: "end", match: { contains: "SUMMARY-MARK" }, reply: finalReply("codex") },
+    ...Array.from({ length: PARTS }, (_, part) => ({
+      name: `print ${part}`,
+      match: { contains: ["TITO-TASK", ...(part === 0 ? [] : [`part-${part - 1}-`])], excludes: `part-${part}-` },
+      // First to where Codex by its own limit would not compact yet, then one result too much.
+      reply: {
+        tool_calls: [
+          shellCall("codex", `for i in $(seq ${part === 0 ? 300 : 20000}); do echo part-${part}-line-$i; done`),
+        ],
+      },
+    })),
+  ];
+  const { run, sealed } = await stage("codex", script, {
+    engine: { maxModelLen: contextTokens },
+    contextTokens,
+    outputTokens: 500,
+  });
+  expect(await run(TASK)).toMatchObject({ exitCode: 0, timedOut: false });
+  const { lane, log } = await sealed();
+  expect(lane("main").at(-1)?.message.content).toBe(DONE);
+  expect(lane("compaction").length).toBeGreaterThan(0);
+  // A summary of what is too long may be refused: Codex then shortens what it asks about, and asks again.
+  for (const { call_id } of log.uncaptured)
+    expect(log.intents.get(call_id)?.headers["x-codex-turn-metadata"]).toContain('"request_kind":"compaction"');
+});
