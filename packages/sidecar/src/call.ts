@@ -8,6 +8,7 @@ import { chatWith } from "./dialect/chat.js";
 import { decodeUtf8 } from "./dialect/chat-request.js";
 import type { DialectCodec, DialectError, NeutralRequest, StreamEncoder } from "./dialect/neutral.js";
 import type { Engine } from "./engine.js";
+import { fitLateSystem } from "./late-system.js";
 import type { LiveCall } from "./live-call.js";
 import { LiveRelay } from "./live-relay.js";
 import type { PromptPlan } from "./prompt/source.js";
@@ -59,7 +60,7 @@ export async function serveCall(
   let context: CallContext | null = null;
   try {
     checkOpen(trajectory);
-    const request = incoming.codec.parse(incoming.body);
+    const request = await fitLateSystem(incoming.codec.parse(incoming.body), engine.takesLateSystem);
     const bodyText = decodeUtf8(incoming.body);
     const key = replayKey(request, bodyText, incoming.headers);
     const encoder = incoming.codec.stream(request);

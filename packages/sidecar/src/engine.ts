@@ -3,6 +3,7 @@
 import { type LogprobMode, TitoError } from "@tito/format";
 import { anchorHeader } from "./anchor.js";
 import type { SidecarConfig } from "./config.js";
+import { lateSystemProbe } from "./late-system.js";
 import type { Log } from "./log.js";
 import { type EngineProfile, probeEngine } from "./probe.js";
 import { engineSource } from "./prompt/engine-source.js";
@@ -21,6 +22,8 @@ export interface Engine {
   source: PromptSource;
   /** What the log probabilities of a call with this sampling are. */
   logprobMode(sampling: Readonly<Record<string, unknown>>): LogprobMode;
+  /** The template takes a system message behind the first other message. */
+  takesLateSystem(): Promise<boolean>;
   /** The version that the engine tells right now; null when it has no route for it. */
   weightVersion(): Promise<string | null>;
   /** Headers of our own on an upstream request: the last chain head, so that the engine's access log holds an anchor. */
@@ -48,6 +51,7 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
           ? engineSource(config, profile, upstream)
           : await checkedSource({ config, upstream, profile, log }, opened),
       logprobMode: (sampling) => adapter.logprobModeOf?.(profile.logprobMode, sampling) ?? profile.logprobMode,
+      takesLateSystem: lateSystemProbe({ upstream, model: config.model, adapter }, opened?.renderer ?? null),
       weightVersion: async () => (hasWeightInfo ? adapter.weightVersion(upstream).catch(() => null) : null),
       headers: (trajectory) => ({
         "x-tito-head": anchorHeader(trajectory.writer.head()),

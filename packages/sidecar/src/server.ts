@@ -15,6 +15,7 @@ import { codecOf, dialectOfPath } from "./dialects.js";
 import { endpointOf } from "./endpoint.js";
 import type { Engine } from "./engine.js";
 import { admit, bearerOf, type GateRules, headerMap, type Route } from "./gate.js";
+import { fitLateSystem } from "./late-system.js";
 import type { Log } from "./log.js";
 import { Client } from "./release.js";
 import { dialectError } from "./sample/engine-failure.js";
@@ -136,7 +137,8 @@ async function serve(
     }
     case "count_tokens": {
       const trajectory = await parts.table.enter(route.trajectoryId, key);
-      const request = messagesCodec.parse(await readBody(incoming));
+      const parsed = messagesCodec.parse(await readBody(incoming));
+      const request = await fitLateSystem(parsed, parts.engine.takesLateSystem);
       const conversation = conversationOf(trajectory, headers);
       return sendText(
         outgoing,
