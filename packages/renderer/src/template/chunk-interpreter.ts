@@ -192,6 +192,7 @@ export class ChunkInterpreter extends Interpreter {
     this.#memos.set(node, memo);
     const list = items as AnyRuntimeValue[];
     const checked = new LoopVariables(list, 0);
+    memo.outsideChanged();
     for (let i = 0; i < list.length; i++) {
       checked.i = i;
       const replayed =
@@ -203,6 +204,7 @@ export class ChunkInterpreter extends Interpreter {
         continue;
       }
       const { text, ended } = this.#runIteration(node, environment, list[i]!, new LoopVariables(list, i), memo);
+      memo.outsideChanged();
       if (text !== "") out.push(text);
       if (ended) return;
     }

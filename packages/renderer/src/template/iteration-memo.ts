@@ -11,12 +11,17 @@ import {
   UndefinedValue,
 } from "@huggingface/jinja";
 
-/** A read from outside the iteration, with what was found. */
-type Read =
+/** A read of a variable or of a namespace's attribute, with what was found. */
+type OutsideRead =
   | { kind: "variable"; name: string; value: AnyRuntimeValue }
-  | { kind: "attribute"; name: string; attribute: string; value: AnyRuntimeValue }
+  | { kind: "attribute"; name: string; attribute: string; value: AnyRuntimeValue };
+
+/** A read that depends on where in the loop the iteration stands: of the `loop` object, or of a list at an index. */
+type PlaceRead =
   | { kind: "item"; name: string; index: number; value: AnyRuntimeValue }
   | { kind: "loop"; attribute: string; value: AnyRuntimeValue };
+
+type Read = OutsideRead | PlaceRead;
 
 interface Write {
   name: string;
@@ -24,9 +29,18 @@ interface Write {
   value: AnyRuntimeValue;
 }
 
+/** Reads that many iterations share, because they do not depend on the place in the loop: asked once, then known until something is written. */
+interface Circumstances {
+  reads: readonly OutsideRead[];
+  /** Moment of the last answer. */
+  moment: number;
+  hold: boolean;
+}
+
 interface Recorded {
-  reads: Read[];
-  writes: Write[];
+  circumstances: Circumstances;
+  place: readonly PlaceRead[];
+  writes: readonly Write[];
   text: string;
 }
 
@@ -120,18 +134,27 @@ export interface LoopPlace {
 }
 
 const RECORDINGS_PER_ITEM = 4;
+const CIRCUMSTANCES_MAX = 16;
 
 /** Recordings of one loop, by the item that was iterated over. */
 export class IterationMemo {
   readonly #byItem = new WeakMap<ObjectValue, Recorded[]>();
+  #circumstances: Circumstances[] = [];
+  #moment = 0;
+
+  /** To be called when something outside may have changed: at the loop's start and after each iteration that was really run. */
+  outsideChanged(): void {
+    this.#moment++;
+  }
 
   /** The text of an earlier iteration that would come out the same now; its namespace writes are done. Undefined when there is none. */
   replay(item: ObjectValue, outer: Environment, loop: LoopPlace): string | undefined {
-    for (const recorded of this.#byItem.get(item) ?? []) {
-      if (!recorded.reads.every((read) => stillTrue(read, outer, loop))) continue;
-      for (const write of recorded.writes) {
-        (outer.lookupVariable(write.name) as NamespaceValue).value.set(write.attribute, write.value);
-      }
+    const recordings = this.#byItem.get(item);
+    if (recordings === undefined) return undefined;
+    for (const recorded of recordings) {
+      if (!this.#stillHold(recorded.circumstances, outer)) continue;
+      if (!standsThere(recorded.place, outer, loop)) continue;
+      for (const write of recorded.writes) this.#write(write, outer);
       return recorded.text;
     }
     return undefined;
@@ -139,18 +162,46 @@ export class IterationMemo {
 
   record(item: ObjectValue, scope: RecordingScope, text: string): void {
     if (!scope.replayable) return;
+    const place = scope.reads.filter((read) => read.kind === "item" || read.kind === "loop");
+    const circumstances = this.#shared(
+      scope.reads.filter((read) => read.kind === "variable" || read.kind === "attribute"),
+    );
     const known = this.#byItem.get(item) ?? [];
     this.#byItem.set(
       item,
-      [{ reads: scope.reads, writes: scope.writes, text }, ...known].slice(0, RECORDINGS_PER_ITEM),
+      [{ circumstances, place, writes: scope.writes, text }, ...known].slice(0, RECORDINGS_PER_ITEM),
     );
+  }
+
+  #stillHold(circumstances: Circumstances, outer: Environment): boolean {
+    if (circumstances.moment !== this.#moment) {
+      circumstances.hold = circumstances.reads.every((read) => stillTrue(read, outer));
+      circumstances.moment = this.#moment;
+    }
+    return circumstances.hold;
+  }
+
+  #write({ name, attribute, value }: Write, outer: Environment): void {
+    const namespace = (outer.lookupVariable(name) as NamespaceValue).value;
+    if (!sameValue(namespace.get(attribute) ?? UNDEFINED, value)) this.#moment++;
+    namespace.set(attribute, value);
+  }
+
+  /** Equal circumstances of another iteration, or new ones. */
+  #shared(reads: readonly OutsideRead[]): Circumstances {
+    const known = this.#circumstances.find(
+      (other) =>
+        other.reads.length === reads.length &&
+        other.reads.every((read, i) => sameRead(read, reads[i]!) && sameValue(read.value, reads[i]!.value)),
+    );
+    const circumstances = known ?? { reads, moment: -1, hold: false };
+    if (known === undefined) this.#circumstances = [circumstances, ...this.#circumstances].slice(0, CIRCUMSTANCES_MAX);
+    return circumstances;
   }
 }
 
-function stillTrue(read: Read, outer: Environment, loop: LoopPlace): boolean {
+function stillTrue(read: OutsideRead, outer: Environment): boolean {
   switch (read.kind) {
-    case "loop":
-      return loop.holds(read.attribute, read.value);
     case "variable":
       return sameValue(outer.lookupVariable(read.name), read.value);
     case "attribute": {
@@ -159,9 +210,17 @@ function stillTrue(read: Read, outer: Environment, loop: LoopPlace): boolean {
         namespace instanceof NamespaceValue && sameValue(namespace.value.get(read.attribute) ?? UNDEFINED, read.value)
       );
     }
-    case "item": {
-      const array = outer.lookupVariable(read.name).value as AnyRuntimeValue[];
-      return sameValue(array.at(read.index) ?? UNDEFINED, read.value);
+  }
+}
+
+function standsThere(place: readonly PlaceRead[], outer: Environment, loop: LoopPlace): boolean {
+  for (const read of place) {
+    if (read.kind === "loop") {
+      if (!loop.holds(read.attribute, read.value)) return false;
+    } else {
+      const items = outer.lookupVariable(read.name).value as AnyRuntimeValue[];
+      if (!sameValue(items.at(read.index) ?? UNDEFINED, read.value)) return false;
     }
   }
+  return true;
 }

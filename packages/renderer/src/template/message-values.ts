@@ -27,7 +27,7 @@ interface Interned {
 const INTERNED_UNITS_MAX = 64 * 1024 * 1024;
 const BUCKET_MAX = 64;
 /** Conversations whose beginnings are compared first. */
-const RECENT_MAX = 4;
+const RECENT_MAX = 16;
 
 /** What a bucket's newest message holds; the older ones were counted when they came. */
 function bucketUnits(key: string, bucket: readonly Interned[]): number {
@@ -68,9 +68,11 @@ export class MessageValues {
   /** The conversation's messages; those that an earlier conversation began with are compared in place, the others looked up. */
   messages(messages: readonly Message[]): ArrayValue {
     const callIds = this.#callIds(messages);
-    const known = this.#longestBeginning(messages, callIds);
-    const interned = messages.map((message, i) => known[i] ?? this.#intern(message, callIds[i]));
-    this.#recent = [interned, ...this.#recent].slice(0, RECENT_MAX);
+    const interned = this.#longestBeginning(messages, callIds);
+    for (let i = interned.length; i < messages.length; i++) interned.push(this.#intern(messages[i]!, callIds[i]));
+    // A conversation that went on takes the place of its own beginning.
+    const others = this.#recent.filter((recent) => !recent.every((known, i) => known === interned[i]));
+    this.#recent = [interned, ...others].slice(0, RECENT_MAX);
     return new ArrayValue(interned.map(({ value }) => value));
   }
 
@@ -85,18 +87,19 @@ export class MessageValues {
     });
   }
 
-  #longestBeginning(messages: readonly Message[], callIds: readonly (string | undefined)[]): readonly Interned[] {
-    let best: readonly Interned[] = [];
-    for (const recent of this.#recent) {
-      const differs = recent.findIndex((known, i) => {
-        const message = messages[i];
-        return message === undefined || known.call_id !== callIds[i] || !sameMessage(known.message, message);
-      });
-      const common = differs < 0 ? recent.length : differs;
-      if (common > best.length) best = recent.slice(0, common);
-      if (common === recent.length || common === messages.length) break;
+  /** What is known of the conversation's beginning. Equal messages are one object: conversations that begin alike are compared once. */
+  #longestBeginning(messages: readonly Message[], callIds: readonly (string | undefined)[]): Interned[] {
+    const beginning: Interned[] = [];
+    let alike = this.#recent;
+    for (const [i, message] of messages.entries()) {
+      const found = alike.find(
+        ({ [i]: known }) => known !== undefined && known.call_id === callIds[i] && sameMessage(known.message, message),
+      )?.[i];
+      if (found === undefined) break;
+      beginning.push(found);
+      if (alike.length > 1) alike = alike.filter(({ [i]: known }) => known === found);
     }
-    return best;
+    return beginning;
   }
 
   /** The tools in OpenAI's form, or null when there are none. */

@@ -2,6 +2,7 @@
  * Prompts that were encoded lately, with the places where encoding can go on: the next prompt of a conversation begins with the last one's chunks,
  * and its ids then begin with ids that are there already.
  */
+import { GrowingIds } from "./growing-ids.js";
 
 /** Where encoding stands between two chunks. */
 export interface EncodeState {
@@ -20,32 +21,44 @@ interface Prompt {
   chunks: readonly string[];
   /** Ascending. */
   states: readonly EncodeState[];
-  ids: Int32Array;
+  /** Holds the prompt's ids, and perhaps more. */
+  block: GrowingIds;
 }
 
-const PROMPTS_MAX = 8;
+/** Where the encoding of a prompt goes on. */
+export interface Resumed {
+  /** The states that hold, the last one being where to go on. */
+  states: readonly EncodeState[];
+  block: GrowingIds;
+}
+
+const PROMPTS_MAX = 16;
 const AT_START: EncodeState = { at: 0, held: "", bridge: "", ids: 0, escaped: false };
 
 export class RecentPrompts {
   #prompts: Prompt[] = [];
 
-  /** The furthest state that holds for `chunks` too, with the states up to it and the ids before it. */
-  resume(chunks: readonly string[]): { states: readonly EncodeState[]; ids: Int32Array } {
-    let best: { states: readonly EncodeState[]; ids: Int32Array } = { states: [AT_START], ids: new Int32Array(0) };
+  /** The furthest state that holds for `chunks` too, with the states up to it. */
+  resume(chunks: readonly string[]): Resumed {
+    let best: Resumed = { states: [AT_START], block: new GrowingIds() };
     for (const prompt of this.#prompts) {
       let common = 0;
       while (common < chunks.length && chunks[common] === prompt.chunks[common]) common++;
       let last = prompt.states.length - 1;
       while (last > 0 && prompt.states[last]!.at > common) last--;
-      const state = prompt.states[last]!;
-      if (state.at > best.states.at(-1)!.at) {
-        best = { states: prompt.states.slice(0, last + 1), ids: prompt.ids.subarray(0, state.ids) };
+      if (prompt.states[last]!.at > best.states.at(-1)!.at) {
+        best = { states: prompt.states.slice(0, last + 1), block: prompt.block };
       }
     }
     return best;
   }
 
-  add(chunks: readonly string[], states: readonly EncodeState[], ids: Int32Array): void {
-    this.#prompts = [{ chunks, states, ids }, ...this.#prompts].slice(0, PROMPTS_MAX);
+  /** Remembers a prompt and returns its ids: those before the last of the resumed states, then `parts`. */
+  add(chunks: readonly string[], states: readonly EncodeState[], resumed: Resumed, parts: readonly Int32Array[]) {
+    const { ids, block } = resumed.block.continueWith(resumed.states.at(-1)!.ids, parts);
+    // A prompt that went on takes the place of its own beginning.
+    const others = this.#prompts.filter((prompt) => prompt.block !== block || prompt.chunks.length > chunks.length);
+    this.#prompts = [{ chunks, states, block }, ...others].slice(0, PROMPTS_MAX);
+    return ids;
   }
 }

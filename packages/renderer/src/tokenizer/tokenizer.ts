@@ -28,6 +28,7 @@ interface ChunkEncoding {
 
 /** Ids of rendered text, and whether text of special tokens in values was encoded as plain text. */
 export interface EncodedPrompt {
+  /** Not to be written to: prompts of one conversation share their memory. */
   ids: Int32Array;
   special_text_escaped: boolean;
 }
@@ -83,11 +84,11 @@ export class Tokenizer {
     return this.encodeChunks([text]).ids;
   }
 
-  /** Ids of `chunks` joined; guarded values in them become plain text. A chunk that was seen before costs nothing but its copy. */
+  /** Ids of `chunks` joined; guarded values in them become plain text. A chunk that was seen before costs a comparison. */
   encodeChunks(chunks: readonly string[]): EncodedPrompt {
     const resumed = this.#recent.resume(chunks);
     const states = [...resumed.states];
-    const parts = [resumed.ids];
+    const parts: Int32Array[] = [];
     let { held, bridge, ids, escaped } = states.at(-1)!;
     const put = (part: Int32Array): void => {
       parts.push(part);
@@ -119,9 +120,7 @@ export class Tokenizer {
     }
     if (held !== "") putChunk(held);
     putPlain(bridge);
-    const joined = joinIds(parts);
-    this.#recent.add(chunks, states, joined);
-    return { ids: joined, special_text_escaped: escaped };
+    return { ids: this.#recent.add(chunks, states, resumed, parts), special_text_escaped: escaped };
   }
 
   /** The id that stands for one byte. */
