@@ -1,6 +1,7 @@
 /**
  * `npm run bench [NAME…]`: speed as ratios within one run, printed with the load of the machine, one line a run in bench/history.ndjson.
- * Each file in scripts/bench exports `run(): Promise<BenchRow[]>`. Nothing here gates: budget tests do, on sizes and best-of-five ratios.
+ * Each file in scripts/bench exports `run(): Promise<BenchRow[]>`; one that says `byHand` runs only when it is named. Nothing here gates: budget tests do,
+ * on sizes and best-of-five ratios.
  */
 import { execFileSync } from "node:child_process";
 import { appendFileSync, readdirSync } from "node:fs";
@@ -39,7 +40,9 @@ const results: Record<string, BenchRow[]> = {};
 for (const file of files) {
   const bench = (await import(pathToFileURL(join(root, "scripts", "bench", file)).href)) as {
     run(): Promise<BenchRow[]>;
+    byHand?: boolean;
   };
+  if (bench.byHand === true && wanted.length === 0) continue;
   const rows = await bench.run();
   results[basename(file, ".ts")] = rows;
   for (const row of rows) {

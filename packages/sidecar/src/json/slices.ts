@@ -63,10 +63,13 @@ export function sliceText(text: string, slice: Slice): string {
 
 /**
  * Sets (JSON text) and removes (null) members of the object `text`; everything else keeps its bytes and its place.
- * Of a duplicate key that is set only the last stays. New members go to the end.
+ * Of a duplicate key that is set only the last stays. New members go to the end. `slices`: those of `text`, where they are known already.
  */
-export function editObject(text: string, edits: ReadonlyMap<string, string | null>): string {
-  const slices = sliceObject(text);
+export function editObject(
+  text: string,
+  edits: ReadonlyMap<string, string | null>,
+  slices: readonly Slice[] = sliceObject(text),
+): string {
   const kept = slices.filter((slice) => {
     const edit = edits.get(slice.key);
     if (edit === undefined) return true;
