@@ -45,6 +45,7 @@ FAMILIES = {
     "qwen3.5": ("qwen3.5.jinja", CONVERTED / "qwen3.5/tokenizer.json", {}, "object", "empty"),
     "glm-4.6": ("glm-4.6.jinja", CONVERTED / "glm-4.6/tokenizer.json", {}, "object", "empty"),
     "glm-4.7": ("glm-4.7.jinja", CONVERTED / "glm-4.6/tokenizer.json", {}, "object", "empty"),
+    "glm-5": ("glm-5.jinja", CONVERTED / "glm-5/tokenizer.json", {}, "object", "empty"),
     "glm-5.3": ("glm-5.3.jinja", CONVERTED / "glm-5/tokenizer.json", {}, "object", "empty"),
     "kimi-k2": ("kimi-k2.jinja", CONVERTED / "kimi-k2/tiktoken.model", {}, "object", "empty"),
     "kimi-k3": ("kimi-k3.jinja", CONVERTED / "kimi-k3/tiktoken.model", {}, "object", "empty"),

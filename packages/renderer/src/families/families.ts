@@ -102,6 +102,7 @@ const GLM: Family = {
   structure: [...THINK_TOKENS, ...CALL_TOKENS, ...GLM_MARKS],
   stops: ["<|user|>", "<|observation|>", "<|endoftext|>"],
 };
+const GLM_47: Family = { ...GLM, carries: reasoningUnless("enable_thinking", "always") };
 const DEEPSEEK: Omit<Family, "parse"> = {
   writer: TEMPLATE,
   messages: STANDARD,
@@ -131,7 +132,8 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "qwen3-coder": { ...QWEN_WITHOUT_THINKING, parse: qwen3Coder },
   "qwen3.5": { ...QWEN, parse: qwen35 },
   "glm-4.6": GLM,
-  "glm-4.7": { ...GLM, carries: reasoningUnless("enable_thinking", "always") },
+  "glm-4.7": GLM_47,
+  "glm-5": GLM_47,
   "glm-5.3": { ...GLM, parse: glm53, carries: { ...ANY_CALLS, reasoning: () => "optional" } },
   "kimi-k2": {
     ...QWEN,

@@ -52,6 +52,7 @@ describe("a certificate", () => {
     "qwen3.5",
     "glm-4.6",
     "glm-4.7",
+    "glm-5",
     "glm-5.3",
     "kimi-k2",
     "kimi-k3",

@@ -33,6 +33,7 @@ const VOCABULARY_OF: Record<string, string> = {
   "qwen3.5": "qwen3.5",
   "glm-4.6": "glm-4.6",
   "glm-4.7": "glm-4.6",
+  "glm-5": "glm-5",
   "glm-5.3": "glm-5",
   "kimi-k2": "kimi-k2",
   "kimi-k3": "kimi-k3",
