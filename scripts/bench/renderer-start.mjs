@@ -1,5 +1,5 @@
 // One process that starts the renderer, renders once and says how long it took since its own start.
-import { startRenderer } from "../../packages/renderer/dist/index.js";
+import { startRenderer } from "../../packages/renderer/dist/thread.js";
 
 const renderer = await startRenderer(process.argv[2]);
 await renderer.render([{ role: "user", content: "Hello there" }], []);

@@ -25,7 +25,7 @@ export function runRendererThread(): void {
     } catch (error) {
       response = { call: request.call, ok: false, error: describe(error) };
     }
-    port.postMessage(response);
+    port.postMessage(response, memoryOf(response));
   });
   opened.catch(() => undefined);
 }
@@ -36,8 +36,11 @@ function serve(renderer: PromptRenderer, live: Map<number, LiveParser>, request:
       const { contractId, stopIds, familyName } = renderer;
       return { contract_id: contractId, stop_ids: [...stopIds], family: familyName };
     }
-    case "render":
-      return renderer.render(...request.args);
+    case "render": {
+      const { ids, special_text_escaped } = renderer.render(...request.args);
+      // The renderer goes on in the memory of these ids: the parent gets a copy of its own.
+      return { ids: ids.slice(), special_text_escaped };
+    }
     case "count":
       return renderer.countTokens(...request.args);
     case "parse":
@@ -57,6 +60,12 @@ function serve(renderer: PromptRenderer, live: Map<number, LiveParser>, request:
       return parser.end();
     }
   }
+}
+
+/** Memory that goes over to the parent instead of being copied once more. */
+function memoryOf(response: Response): ArrayBuffer[] {
+  const ids = response.ok ? (response.value as { ids?: unknown } | null)?.ids : undefined;
+  return ids instanceof Int32Array ? [ids.buffer as ArrayBuffer] : [];
 }
 
 function describe(error: unknown): { code: TitoError["code"]; message: string; hint: string | undefined } {
