@@ -19,6 +19,7 @@ export interface Exact {
   logprobs: number[];
   versions: VersionSpan[];
   mode: string;
+  stop: number | string | null;
 }
 
 interface Reply {
@@ -43,7 +44,7 @@ export type Talk = (to: Reached) => Promise<void>;
 
 /** All conversations, with these sampling fields on top. */
 export const conversations =
-  (sampling: Record<string, number> = {}): Talk =>
+  (sampling: Sampling = {}): Talk =>
   async (to) => {
     for (let conversation = 0; conversation < CONVERSATIONS; conversation++) {
       await converse(to, { ...sampling, seed: 100 * conversation });
@@ -88,7 +89,7 @@ function opening(text: string): object[] {
   ];
 }
 
-type Sampling = Record<string, number>;
+type Sampling = Record<string, unknown>;
 
 function ask({ openai_base_url, api_key }: Reached, body: object): Promise<Response> {
   return fetch(`${openai_base_url}/chat/completions`, {
@@ -128,7 +129,7 @@ async function stray(to: Reached, sampling: Sampling): Promise<void> {
 }
 
 function exact(turn: LoggedTurn, prompt: Int32Array): Exact {
-  const { call_id, logprobs, sampled_ids, weight_versions, logprob_mode } = turn.record;
+  const { call_id, logprobs, sampled_ids, weight_versions, logprob_mode, stop_reason } = turn.record;
   if (logprobs === null) throw new Error(`${call_id}: no log probabilities`);
   return {
     prompt: [...prompt],
@@ -136,5 +137,6 @@ function exact(turn: LoggedTurn, prompt: Int32Array): Exact {
     logprobs: [...logprobs],
     versions: weight_versions,
     mode: logprob_mode,
+    stop: stop_reason,
   };
 }

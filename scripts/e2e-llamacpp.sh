@@ -17,7 +17,7 @@ if [ ! -x "$server" ]; then
   mkdir -p "$cache"
   rm -rf "$cache/package" "$cache/source" "$cache/build"
   (cd "$cache" && npm pack --silent node-llama-cpp@3.21.1 >/dev/null && tar xzf node-llama-cpp-3.21.1.tgz package/llama/gitRelease.bundle) || skip "the package node-llama-cpp 3.21.1 cannot be had here"
-  git clone -q "$cache/package/llama/gitRelease.bundle" "$cache/source"
+  git -c advice.detachedHead=false clone -q "$cache/package/llama/gitRelease.bundle" "$cache/source"
   # No compiler optimisation beyond the first level: the model is tiny, the build is not.
   cmake -S "$cache/source" -B "$cache/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" -DBUILD_SHARED_LIBS=OFF -DLLAMA_OPENSSL=OFF \
     -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DGGML_NATIVE=OFF -DGGML_OPENMP=OFF >"$cache/cmake.log" 2>&1 \

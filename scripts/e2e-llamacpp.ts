@@ -12,6 +12,7 @@ import { conversations, demoBundle, type Exact, record, sameTokens } from "./e2e
 const TOLERANCE = 1e-3;
 const VOCABULARY = 376;
 const WARM = 1.3;
+const STOP = "e";
 const [url, model] = process.argv.slice(2);
 if (url === undefined || model === undefined) throw new Error("usage: e2e-llamacpp.ts URL MODEL_DIR");
 const work = mkdtempSync(join(tmpdir(), "tito-e2e-llamacpp-"));
@@ -87,6 +88,11 @@ async function compare(turns: Exact[], score: Score): Promise<Compared> {
   return found;
 }
 
+/** Turns that a stop string ended, where its last token and no other is without a value. */
+const cutCleanly = (turns: Exact[]): number =>
+  turns.filter(({ logprobs, stop }) => stop === STOP && logprobs.findIndex(Number.isNaN) === logprobs.length - 1)
+    .length;
+
 const say = (who: string, { tokens, gaps, lowest, worst }: Compared): void =>
   console.log(
     `log probabilities by ${who.padEnd(23)}${tokens} tokens from ${lowest.toFixed(2)} to 0, ${gaps} without a value: largest difference ${worst.toExponential(2)}`,
@@ -101,6 +107,7 @@ try {
   const incremental = await record(work, "incremental", [...flags, ...joined]);
   // What was sampled from is recorded at any temperature.
   const warm = await record(work, "warm", flags, conversations({ temperature: WARM }));
+  const cut = await record(work, "cut", flags, conversations({ stop: [STOP] }));
   const all = [...whole, ...incremental];
   const own = await compare(all, byLlamacpp);
   const other = await compare(all, byEmbedded(embedded, 1));
@@ -111,11 +118,24 @@ try {
   console.log(`render probe                            equal (checked by the sidecar at start)`);
   console.log(`full history and incremental, same ids  ${modes}`);
   console.log(`log probabilities are processed         ${processed}`);
+  const stopped = cut.filter(({ stop }) => stop === STOP).length;
+  console.log(
+    `ended by a stop string                  ${stopped}, their last token alone without a value: ${cutCleanly(cut)}`,
+  );
   say("llama.cpp", own);
   say("the embedded engine", other);
   say(`it at temperature ${WARM}`, warmed);
   const close = [own, other, warmed].every(({ worst }) => worst <= TOLERANCE);
-  if (!modes || !processed || !close || own.tokens === 0 || own.gaps === own.tokens) process.exitCode = 1;
+  if (
+    !modes ||
+    !processed ||
+    stopped === 0 ||
+    cutCleanly(cut) !== stopped ||
+    !close ||
+    own.tokens === 0 ||
+    own.gaps === own.tokens
+  )
+    process.exitCode = 1;
 } finally {
   await embedded.close();
   rmSync(work, { recursive: true, force: true });
