@@ -2,7 +2,7 @@
 import type { Message, ToolDefinition } from "@tito/format";
 import type { ValueGuard } from "../tokenizer/value-guard.js";
 
-export interface WriterOptions {
+interface WriterOptions {
   /** Today, YYYY-MM-DD, where the prompt shows it. */
   date: string;
   /** Ends the prompt where the assistant's turn begins. Encoders that open the turn behind every user message pay no heed. */
