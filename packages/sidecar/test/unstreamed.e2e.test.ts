@@ -4,6 +4,7 @@ import {
   engineLog,
   engineTest,
   postChat,
+  readEvents,
   scriptedEngine,
   serverBefore,
   startTestSidecar,
@@ -136,8 +137,9 @@ describe("the engine's refusal of an unstreamed call", () => {
     const started = await startTestSidecar(slow, { keepaliveMs: 1 });
     const call = postChat(started, HELLO);
     await reached;
-    // Many silences of the configured length.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Meanwhile a stream is kept alive again and again: that is how long the other call waits.
+    const events = readEvents(await postChat(started, { ...HELLO, stream: true }));
+    for (let pings = 0; pings < 5; pings++) expect((await events.next()).value).toBe(": ping");
     answer();
     const response = await call;
     expect(response.status).toBe(400);
