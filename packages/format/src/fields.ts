@@ -110,7 +110,7 @@ export function bytes(length?: number): Field<Uint8Array> {
       throw invalid(path, expected, value);
     return value;
   };
-  return { read: (wire, path) => Uint8Array.prototype.slice.call(check(wire, path)), write: check };
+  return { read: (wire, path) => Buffer.from(check(wire, path)), write: check };
 }
 
 export const digest = bytes(32);
@@ -229,12 +229,24 @@ function emptyObject<T>(): Record<string, T> {
 export function record<T extends object>(fields: { [K in keyof T]-?: Field<T[K]> }): Field<T> {
   const entries = Object.entries(fields) as [string, Field<unknown>][];
   const join = (path: string, key: string): string => (path === "" ? key : `${path}.${key}`);
+  // A record mostly stands at the same place: its fields' names are joined once a place, not once a read.
+  let place = "";
+  let names = entries.map(([key]) => key);
+  const namesAt = (path: string): string[] => {
+    if (path !== place) {
+      place = path;
+      names = entries.map(([key]) => join(path, key));
+    }
+    return names;
+  };
   return {
     read(wire, path) {
       if (!(wire instanceof Map)) throw invalid(path || "the record", "a map", wire);
       const out: Record<string, unknown> = {};
-      for (const [key, field] of entries) {
-        const value = field.read(wire.get(key), join(path, key));
+      const paths = namesAt(path);
+      for (let i = 0; i < entries.length; i++) {
+        const [key, field] = entries[i]!;
+        const value = field.read(wire.get(key), paths[i]!);
         if (value !== undefined) out[key] = value;
       }
       return out as T;

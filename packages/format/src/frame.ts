@@ -70,13 +70,16 @@ export interface EncodedFrame {
  * Every byte of the frame that carries meaning is covered.
  */
 export function chainDigest(previous: Uint8Array, header: Uint8Array, payload: Uint8Array): Uint8Array {
-  const linked = Buffer.allocUnsafe(DIGEST_BYTES + FRAME_HEADER_BYTES);
+  // One piece of memory for all frames: it is read before the next call can write to it.
   linked.set(previous, 0);
   linked.set(header, DIGEST_BYTES);
   linked.fill(0, DIGEST_BYTES + HEADER_CRC_AT, DIGEST_BYTES + HEADER_CRC_AT + 4);
   linked.fill(0, DIGEST_BYTES + CHAIN_AT, DIGEST_BYTES + CHAIN_AT + DIGEST_BYTES);
   return createHash("sha256").update(linked).update(payload).digest();
 }
+
+const linked = Buffer.alloc(DIGEST_BYTES + FRAME_HEADER_BYTES);
+const headerCopy = Buffer.alloc(FRAME_HEADER_BYTES);
 
 /** Builds the frame that follows `previous`. Throws `format_limit` when the payload is too long, `internal` when type or seq are not sane. */
 export function encodeFrame(type: number, seq: number, payload: Uint8Array, previous: Uint8Array): EncodedFrame {
@@ -100,9 +103,9 @@ export function encodeFrame(type: number, seq: number, payload: Uint8Array, prev
 
 /** CRC-32C of a header with its own field as zero. */
 function headerCrc(header: Uint8Array): number {
-  const copy = Buffer.from(header);
-  copy.fill(0, HEADER_CRC_AT, HEADER_CRC_AT + 4);
-  return crc32c(copy);
+  headerCopy.set(header);
+  headerCopy.fill(0, HEADER_CRC_AT, HEADER_CRC_AT + 4);
+  return crc32c(headerCopy);
 }
 
 /** Reads the header at `offset` of `bytes` (66 bytes must be there); null when anything in it is not as it was written. */

@@ -121,7 +121,7 @@ function* scanDescriptor(disk: Disk, fd: number, skipChain: boolean): Generator<
       yield { kind: "gap", reason: "torn_tail", offset: at.offset, bytes: window.fileBytes - at.offset, seq: at.seq };
       return;
     } else {
-      yield* passFrame(window, at, header, skipChain);
+      yield passFrame(window, at, header, skipChain);
     }
   }
 }
@@ -137,18 +137,13 @@ function* passUnreadable(window: Window, at: Position, head: Buffer): Generator<
   at.previous = null;
 }
 
-function* passFrame(
-  window: Window,
-  at: Position,
-  header: FrameHeader,
-  skipChain: boolean,
-): Generator<ScanItem, void, void> {
+/** The frame at `at`, or what is wrong with it; `at` moves behind it. */
+function passFrame(window: Window, at: Position, header: FrameHeader, skipChain: boolean): ScanItem {
   const offset = at.offset;
   const frameBytes = FRAME_HEADER_BYTES + header.payloadBytes;
   const frame = window.view(offset, frameBytes);
   const payload = frame.subarray(FRAME_HEADER_BYTES);
   const lostBefore = at.previous === null;
-  const gap = (reason: GapReason): GapItem => ({ kind: "gap", reason, offset, bytes: frameBytes, seq: at.seq });
   // after a lost header the numbers may jump ahead, never back
   const inSequence = lostBefore ? header.seq >= at.seq : header.seq === at.seq;
   let problem: GapReason | null = null;
@@ -158,23 +153,14 @@ function* passFrame(
     const digest = chainDigest(at.previous, frame.subarray(0, FRAME_HEADER_BYTES), payload);
     if (Buffer.compare(digest, header.digest) !== 0) problem = "bad_chain";
   }
-  if (problem !== null) yield gap(problem);
-  else {
-    yield {
-      kind: "frame",
-      type: header.type,
-      seq: header.seq,
-      offset,
-      end: offset + frameBytes,
-      digest: header.digest,
-      payload,
-      linked: !lostBefore,
-    };
-  }
+  const seqWanted = at.seq;
   at.offset = offset + frameBytes;
   // the header's CRC held, so its digest and number are what the next frame follows, whatever became of the payload
   at.previous = header.digest;
   at.seq = Math.max(at.seq, header.seq + 1);
+  if (problem !== null) return { kind: "gap", reason: problem, offset, bytes: frameBytes, seq: seqWanted };
+  const { type, seq, digest } = header;
+  return { kind: "frame", type, seq, offset, end: at.offset, digest, payload, linked: !lostBefore };
 }
 
 /** A piece of the file in memory, moved forward as the walk goes on; grows only to hold one frame that is really there. */

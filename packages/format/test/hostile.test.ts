@@ -5,7 +5,8 @@ import path from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CHAIN_START, encodeFrame, FRAME_HEADER_BYTES } from "../src/frame.js";
-import { findPayloadProblem, packPayload, unpackPayload, type Wire } from "../src/payload.js";
+import { packPayload, unpackPayload, type Wire } from "../src/payload.js";
+import { PayloadProblem, readPayload } from "../src/payload-reader.js";
 import { readSegment, readTrajectory, rebuildBody } from "../src/read-trajectory.js";
 import { decodeRecord, encodeRecord } from "../src/record-codec.js";
 import { RecordType } from "../src/records.js";
@@ -102,15 +103,14 @@ describe("the payload guard", () => {
     fuzz(fc.array(fc.tuple(fc.string(), tree), { maxLength: 6 }), (entries) => {
       const map = new Map<string, Wire>(entries);
       const bytes = packPayload(map);
-      expect(findPayloadProblem(bytes)).toBeNull();
       expect(unpackPayload(bytes, "test")).toEqual(normal(map));
     });
   });
 
   it("refuses extensions, lone keys, bytes after the map and every truncation", () => {
-    expect(findPayloadProblem(Buffer.from("81a161c70172a0", "hex"))).toMatch(/unreadable value/);
-    expect(findPayloadProblem(Buffer.from("8101a161", "hex"))).toMatch(/key that is not a string/);
-    expect(findPayloadProblem(Buffer.from("80c0", "hex"))).toMatch(/after the map/);
+    expect(() => readPayload(Buffer.from("81a161c70172a0", "hex"))).toThrow(/unreadable value/);
+    expect(() => readPayload(Buffer.from("8101a161", "hex"))).toThrow(/key that is not a string/);
+    expect(() => readPayload(Buffer.from("80c0", "hex"))).toThrow(/after the map/);
     const whole = packPayload(
       new Map<string, Wire>([
         ["a", [1, "text", new Uint8Array(300), 1e300]],
@@ -118,7 +118,7 @@ describe("the payload guard", () => {
       ]),
     );
     for (let cut = 0; cut < whole.length; cut++)
-      expect(findPayloadProblem(whole.subarray(0, cut)), `cut at ${cut}`).not.toBeNull();
+      expect(() => readPayload(whole.subarray(0, cut)), `cut at ${cut}`).toThrow(PayloadProblem);
   });
 });
 
