@@ -96,7 +96,7 @@ export async function run(): Promise<Row[]> {
     const [large, small, long] = [conversation(LARGE), conversation(SMALL), conversation(LONG)];
     const engine = await bench.engine([...conversation(PROBE), ...large, ...small, ...long], { streamsIds: false });
     const direct = plainRoute("direct", engine);
-    const pipe = plainRoute("pipe", await bench.pipe(engine));
+    const pipe = plainRoute("pipe", (await bench.pipe(engine)).line);
     const written = sidecarRoute(
       "tito --durability write",
       (await bench.gateway(engine, ["--durability", "write"])).origin,

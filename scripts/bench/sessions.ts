@@ -11,7 +11,7 @@ export async function run(): Promise<{ name: string; value: number; unit: string
     const calls = conversation(LONG);
     const engine = await bench.engine([...conversation(PROBE), ...calls], { streamsIds: false });
     const routes: Route[] = [
-      plainRoute("pipe", await bench.pipe(engine)),
+      plainRoute("pipe", (await bench.pipe(engine)).line),
       sidecarRoute("tito", (await bench.gateway(engine)).origin),
     ];
     const perSecond: Record<string, number> = {};

@@ -13,13 +13,20 @@ interface Row {
   ratioTo?: string;
 }
 
-const SHAPE = { name: "stream", turns: 1, promptTokens: 2_000, sampledTokens: 300, gapTokens: 0, systemChars: 8_000 };
-const CHUNK_MS = 4;
+export const STREAM = {
+  name: "stream",
+  turns: 1,
+  promptTokens: 2_000,
+  sampledTokens: 300,
+  gapTokens: 0,
+  systemChars: 8_000,
+};
+export const CHUNK_MS = 4;
 const ROUNDS = 9;
 const SENT = /"sent":"(\d{18})"/g;
 
 /** Milliseconds from the engine's write to our read, of each chunk but the last. */
-async function delays(url: string, request: Buffer): Promise<number[]> {
+export async function chunkDelays(url: string, request: Buffer): Promise<number[]> {
   const found: number[] = [];
   let rest = "";
   await post(url, request, (part) => {
@@ -29,24 +36,24 @@ async function delays(url: string, request: Buffer): Promise<number[]> {
     for (const [, sent] of text.slice(0, whole).matchAll(SENT)) found.push(Number(now - BigInt(sent!)) / 1e6);
     rest = text.slice(whole);
   });
-  if (found.length !== SHAPE.sampledTokens) throw new Error(`${found.length} chunks of ${SHAPE.sampledTokens}`);
+  if (found.length !== STREAM.sampledTokens) throw new Error(`${found.length} chunks of ${STREAM.sampledTokens}`);
   return found.slice(0, -1);
 }
 
 export async function run(): Promise<Row[]> {
   const bench = new Bench();
   try {
-    const [call] = conversation(SHAPE, true);
+    const [call] = conversation(STREAM, true);
     const engine = await bench.engine([...conversation(PROBE), call!], { streamsIds: true, chunkMs: CHUNK_MS });
     const routes: Route[] = [
       plainRoute("direct", engine),
-      plainRoute("pipe", await bench.pipe(engine)),
+      plainRoute("pipe", (await bench.pipe(engine)).line),
       sidecarRoute("tito", (await bench.gateway(engine)).origin),
     ];
     const times = new Map<string, number[]>(routes.map((route) => [route.name, []]));
     for (let round = -1; round < ROUNDS; round++) {
       for (const route of routes) {
-        const of = await delays(route.url(`s-${round + 1}`), call!.request);
+        const of = await chunkDelays(route.url(`s-${round + 1}`), call!.request);
         if (round >= 0) times.get(route.name)!.push(...of);
         await route.end?.(`s-${round + 1}`);
       }

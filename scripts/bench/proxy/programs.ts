@@ -54,8 +54,8 @@ export class Bench {
     return (await this.start([join(BENCH, "mock-engine.mjs"), file])).line;
   }
 
-  async pipe(target: string): Promise<string> {
-    return (await this.start([join(BENCH, "raw-pipe.mjs"), target])).line;
+  async pipe(target: string): Promise<Program> {
+    return this.start([join(BENCH, "raw-pipe.mjs"), target]);
   }
 
   /** A gateway: every trajectory that a request names is made. */
@@ -90,4 +90,10 @@ export class Bench {
 /** Resident memory of a process in MiB. Linux only, as is the bench. */
 export function residentMib(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? Number.NaN) / 1024;
+}
+
+/** Processor milliseconds that a process has used, to 10 ms. Linux only. */
+export function processorMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)!.split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
