@@ -15,7 +15,8 @@ export async function readBody(incoming: IncomingMessage, bytesMax: number = BOD
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of incoming) {
+    // Leaving the loop must not destroy the request: its socket still has to carry the refusal.
+    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
       const buffer = chunk as Buffer;
       bytes += buffer.length;
       if (bytes > bytesMax) throw tooLarge();

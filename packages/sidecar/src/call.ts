@@ -50,7 +50,7 @@ export interface CallContext {
   client: Client;
 }
 
-/** Serves one call. Never throws: every failure becomes the dialect's own error. */
+/** Serves one call. Every failure becomes the dialect's own error; only a bug of ours is thrown. */
 export async function serveCall(
   incoming: IncomingCall,
   trajectory: Trajectory,
@@ -77,9 +77,9 @@ export async function serveCall(
     if (plan.evidence.fallback !== undefined) trajectory.log("info", "full_history", { ...plan.evidence.fallback });
     await attemptUntilFinal(context, plan, writerOf(context, plan, bodyText));
   } catch (error) {
-    if (!TitoError.is(error) || error.code === "internal")
-      trajectory.log("error", "call_failed", { detail: describe(error) });
-    if (TitoError.is(error) && REFUSALS.has(error.code)) recordRefusal(trajectory, incoming, error);
+    if (!TitoError.is(error)) throw error;
+    if (error.code === "internal") trajectory.log("error", "call_failed", { detail: error.stack ?? error.message });
+    if (REFUSALS.has(error.code)) recordRefusal(trajectory, incoming, error);
     await tellFailure(incoming.codec, context, client, dialectError(error));
   }
 }
@@ -230,10 +230,6 @@ function writerOf(context: CallContext, plan: PromptPlan, bodyText: string): () 
   const { request, incoming, encoder } = context;
   if (plan.passthrough) return () => passthroughWriter(chatWishes(request, bodyText));
   return () => encodedWriter(incoming.codec, request, encoder);
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 /** The codec for answers that are written again: reasoning goes under the key that the engine used. */

@@ -48,7 +48,7 @@ export class LiveRelay implements SampleHooks {
 
   async onChunk(raw: string, chunk: EngineChunk): Promise<void> {
     const events = await this.reader.read(chunk);
-    this.events.push(...events);
+    for (const event of events) this.events.push(event);
     this.reasoningKey ??= chunk.reasoningKey;
     if (!this.mode.streamed) {
       if (!this.plan.stream) return;
@@ -64,7 +64,7 @@ export class LiveRelay implements SampleHooks {
   /** Everything that waits for the record: the rest of the stream, or the whole body. `raw` is the engine's body, if it was one. */
   async close(sampled: Sampled, raw: string | null): Promise<string> {
     const end = await this.reader.end(sampled);
-    this.events.push(...end);
+    for (const event of end) this.events.push(event);
     if (!this.mode.streamed) return this.writer.body(raw, this.events);
     const rest = this.waiting.splice(0).flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
     return this.held + [...rest, ...this.writer.end(end)].map((frame) => frame.text).join("");

@@ -26,7 +26,10 @@ export class Client {
   private keepalive: NodeJS.Timeout | undefined;
   private headers: Record<string, string> = {};
 
-  constructor(private readonly response: ServerResponse) {
+  constructor(
+    private readonly response: ServerResponse,
+    private readonly stallMs: number = STALL_MS,
+  ) {
     response.on("error", (error) => this.lose(error.message));
     response.on("close", () => {
       if (!response.writableFinished) this.lose("the harness closed the connection");
@@ -101,13 +104,13 @@ export class Client {
     }
     if (!this.gone) {
       this.bytes += Buffer.byteLength(text);
-      const stall = this.limitStall();
+      const unwatch = this.limitStall();
       await new Promise<void>((resolve) => {
         this.onGone(resolve);
         response.once("finish", resolve);
         response.end(text);
       });
-      clearTimeout(stall);
+      unwatch();
     }
     const outcome = response.writableFinished && this.lost === null ? "delivered" : "failed";
     return { outcome, bytes: this.bytes, status: this.status, detail: this.lost };
@@ -144,9 +147,9 @@ export class Client {
   private async drained(signal: AbortSignal): Promise<void> {
     const { response } = this;
     await new Promise<void>((resolve) => {
-      const stall = this.limitStall();
+      const unwatch = this.limitStall();
       const done = (): void => {
-        clearTimeout(stall);
+        unwatch();
         response.off("drain", done);
         signal.removeEventListener("abort", done);
         resolve();
@@ -158,8 +161,17 @@ export class Client {
     });
   }
 
-  private limitStall(): NodeJS.Timeout {
-    return setTimeout(() => this.response.destroy(new Error("the harness stopped reading")), STALL_MS).unref();
+  /** Slow is not stopped: a socket's timeout runs only while the kernel takes nothing for it. Returns what ends the watch. */
+  private limitStall(): () => void {
+    const { response } = this;
+    const stop = (): void => void response.destroy(new Error("the harness stopped reading"));
+    response.setTimeout(this.stallMs);
+    response.once("timeout", stop);
+    return () => {
+      response.off("timeout", stop);
+      // After its end the socket belongs to the server's keep-alive timeout again.
+      if (!response.writableFinished) response.setTimeout(0);
+    };
   }
 
   private lose(why: string): void {

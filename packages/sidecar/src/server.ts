@@ -24,7 +24,7 @@ import type { Trajectory } from "./trajectory.js";
 import type { TrajectoryTable } from "./trajectory-table.js";
 
 /** Set explicitly, all of them: the defaults are made for web pages. */
-const LIMITS = {
+export const SERVER_LIMITS = {
   headersTimeoutMs: 15_000,
   requestTimeoutMs: 120_000,
   keepAliveTimeoutMs: 75_000,
@@ -44,32 +44,39 @@ export interface ServerParts {
   seal(trajectory: Trajectory): Promise<SealReport>;
   /** What stands in the way of new calls; null: ready. */
   notReady(): Promise<string | null>;
+  limits: typeof SERVER_LIMITS;
 }
 
 type Bindings = { Bindings: HttpBindings };
 
 /** The server, not yet listening. `rules` is asked at each request: the port is known only after listening. */
 export function buildServer(parts: ServerParts, rules: () => GateRules): Server {
+  const { limits } = parts;
   const listener = getRequestListener(routes(parts).fetch, { overrideGlobalObjects: false });
   const server = createServer(
     {
-      headersTimeout: LIMITS.headersTimeoutMs,
-      requestTimeout: LIMITS.requestTimeoutMs,
-      keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
-      connectionsCheckingInterval: LIMITS.checkIntervalMs,
-      maxHeaderSize: LIMITS.headerBytes,
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: limits.checkIntervalMs,
+      maxHeaderSize: limits.headerBytes,
     },
     (request, response) => {
       try {
+        if (request.rawHeaders.length > 2 * limits.headers) {
+          tooManyHeaders(response);
+          return;
+        }
         admit(gateRequest(request), rules());
         void listener(request, response);
       } catch (error) {
-        refuse(request, response, error);
+        fail(request, response, error);
       }
     },
   );
-  server.maxHeadersCount = LIMITS.headers;
-  server.maxConnections = LIMITS.connections;
+  // Node drops what is above the count without a word: one more is let in, so that the gate sees that there are too many.
+  server.maxHeadersCount = limits.headers + 1;
+  server.maxConnections = limits.connections;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => shed(error, socket));
   return server;
 }
@@ -83,8 +90,7 @@ function routes(parts: ServerParts): Hono<Bindings> {
     try {
       await serve(parts, route, incoming, outgoing);
     } catch (error) {
-      if (!TitoError.is(error)) parts.log("error", "request_failed", { detail: String(error) });
-      refuse(incoming, outgoing, error);
+      fail(incoming, outgoing, error);
     }
     return RESPONSE_ALREADY_SENT;
   };
@@ -181,6 +187,26 @@ function admitted(request: IncomingMessage): Route {
   });
 }
 
+/**
+ * A refusal is answered. Anything else is a bug of ours, and ends the process (docs/decisions/0085): the connection breaks, which every
+ * harness takes for a reason to try again, and whoever started the process starts it again.
+ */
+function fail(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  if (TitoError.is(error)) {
+    refuse(request, response, error);
+    return;
+  }
+  response.destroy();
+  // Outside of every promise and handler: nothing can catch it.
+  process.nextTick(() => {
+    throw error;
+  });
+}
+
+function tooManyHeaders(response: ServerResponse): void {
+  response.writeHead(431, { connection: "close", "content-length": "0" }).end();
+}
+
 /** A refusal in the words of the dialect that the path belongs to. The connection is closed: an unread body may follow. */
 function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
   if (response.headersSent) {
@@ -215,5 +241,7 @@ function shed(error: NodeJS.ErrnoException, socket: Socket): void {
       : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
         ? "408 Request Timeout"
         : "400 Bad Request";
+  // A sender that is shed does not close its own side: its socket goes as soon as the answer is out.
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+  socket.destroySoon();
 }

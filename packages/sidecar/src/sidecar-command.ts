@@ -19,22 +19,29 @@ export async function sidecarCommand(flags: FlagValues, stdout: (line: string) =
   const secrets = parent === null ? readSecrets(flags) : await parent.secrets;
   const hmacKey = secrets.hmacKey === null ? null : Buffer.from(secrets.hmacKey, "utf8");
   const sidecar = await startSidecar(optionsFromFlags(flags, secrets), { log, hmacKey });
-  dieLoudly(sidecar, log);
+  const die = dieLoudly(sidecar, log);
   const stop = stopSignal(sidecar, log, parent?.ended ?? null);
   stdout(`${JSON.stringify(sidecar.endpoint)}\n`);
   const reason = await stop;
-  await sidecar.close(reason);
+  try {
+    await sidecar.close(reason);
+  } catch (error) {
+    if (TitoError.is(error)) throw error;
+    die(error);
+  }
   return 0;
 }
 
 /** A bug is recorded and fatal: a half-alive recorder would be worse than none. */
-function dieLoudly(sidecar: Sidecar, log: Log): void {
-  process.on("uncaughtException", (error) => {
+function dieLoudly(sidecar: Sidecar, log: Log): (error: unknown) => never {
+  const die = (error: unknown): never => {
     const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
     sidecar.crashed(detail);
     log("error", "crash", { detail });
     process.exit(CRASH_EXIT);
-  });
+  };
+  process.on("uncaughtException", die);
+  return die;
 }
 
 /** The first signal seals, waiting for calls in flight; the second does not wait. */

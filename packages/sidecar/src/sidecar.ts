@@ -17,7 +17,7 @@ import { type Engine, openEngine } from "./engine.js";
 import type { GateRules } from "./gate.js";
 import { createLog, type Log } from "./log.js";
 import { type SealReport, sealTrajectory } from "./seal.js";
-import { buildServer } from "./server.js";
+import { buildServer, SERVER_LIMITS } from "./server.js";
 import type { Trajectory } from "./trajectory.js";
 import { TrajectoryTable } from "./trajectory-table.js";
 
@@ -40,6 +40,8 @@ export interface SidecarHooks {
   hmacKey?: Uint8Array | null;
   /** Another disk than the machine's, for tests of what happens when it fails. */
   disk?: Disk;
+  /** Other limits of the server than its own, for tests of what happens beyond them. */
+  limits?: Partial<typeof SERVER_LIMITS>;
 }
 
 /**
@@ -61,7 +63,8 @@ export async function startSidecar(options: SidecarOptions, hooks: SidecarHooks 
     onAnchor,
     log,
   });
-  const running = new Running(config, engine, table, anchors, log);
+  const limits = { ...SERVER_LIMITS, ...hooks.limits };
+  const running = new Running({ config, engine, table, anchors, log, limits });
   try {
     await running.start();
   } catch (error) {
@@ -77,6 +80,15 @@ function identify(config: SidecarConfig): SidecarConfig {
   return Object.freeze({ ...config, trajectoryId, runId });
 }
 
+interface RunningParts {
+  config: SidecarConfig;
+  engine: Engine;
+  table: TrajectoryTable;
+  anchors: AnchorSink;
+  log: Log;
+  limits: typeof SERVER_LIMITS;
+}
+
 class Running implements Sidecar {
   endpoint!: Endpoint;
   origin = "";
@@ -85,23 +97,24 @@ class Running implements Sidecar {
   private hurried = false;
   private readonly seals = new Map<Trajectory, Promise<SealReport>>();
 
-  constructor(
-    private readonly config: SidecarConfig,
-    private readonly engine: Engine,
-    private readonly table: TrajectoryTable,
-    private readonly anchors: AnchorSink,
-    private readonly log: Log,
-  ) {
-    const parts = {
-      config,
-      engine,
-      table,
-      log,
+  private readonly config: SidecarConfig;
+  private readonly engine: Engine;
+  private readonly table: TrajectoryTable;
+  private readonly anchors: AnchorSink;
+  private readonly log: Log;
+
+  constructor(parts: RunningParts) {
+    this.config = parts.config;
+    this.engine = parts.engine;
+    this.table = parts.table;
+    this.anchors = parts.anchors;
+    this.log = parts.log;
+    const answers = {
       origin: () => this.origin,
       seal: (trajectory: Trajectory) => this.seal(trajectory, "owner"),
       notReady: () => this.notReady(),
     };
-    this.server = buildServer(parts, () => this.rules());
+    this.server = buildServer({ ...parts, ...answers }, () => this.rules());
   }
 
   async start(): Promise<void> {
@@ -159,7 +172,8 @@ class Running implements Sidecar {
 
   private async closeAll(reason: string): Promise<SealReport[]> {
     this.table.closing = true;
-    const reports = await Promise.all((await this.table.all()).map((trajectory) => this.seal(trajectory, reason)));
+    const seals = (await this.table.all()).map((trajectory) => this.seal(trajectory, reason));
+    const settled = await Promise.allSettled(seals);
     await this.anchors.flushed();
     if (this.config.endpointFile !== null) removeEndpointFile(this.config.endpointFile);
     await new Promise<void>((resolve) => {
@@ -168,7 +182,11 @@ class Running implements Sidecar {
       setTimeout(() => this.server.closeAllConnections(), 200).unref();
     });
     this.engine.close();
-    return reports;
+    // One that can not be sealed neither keeps the others from it nor the process from ending.
+    return settled.map((one) => {
+      if (one.status === "rejected") throw one.reason;
+      return one.value;
+    });
   }
 
   private seal(trajectory: Trajectory, reason: string): Promise<SealReport> {

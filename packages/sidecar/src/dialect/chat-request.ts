@@ -1,6 +1,7 @@
 /** OpenAI chat completions, request side: body in, neutral request out. The body itself is kept and passed on by others. */
 import { type ContentPart, type Message, TitoError, type ToolDefinition } from "@tito/format";
 import * as z from "zod/mini";
+import { parseJsonText } from "../json/raw-json.js";
 import { findSlice, type Slice, sliceArray, sliceObject, sliceText } from "../json/slices.js";
 import type { NeutralRequest } from "./neutral.js";
 
@@ -217,7 +218,10 @@ function readConstraints(text: string, slices: readonly Slice[]): Map<string, st
     const value = slice === undefined ? "null" : sliceText(text, slice);
     const isPlain = name === "tool_choice" && (value === '"auto"' || value === '"none"');
     const isText = name === "response_format" && /^\{\s*"type"\s*:\s*"text"\s*\}$/.test(value);
-    if (value !== "null" && value !== "false" && !isPlain && !isText) found.set(name, value);
+    if (value === "null" || value === "false" || isPlain || isText) continue;
+    // It goes on record as a value: one that is nested without end can not.
+    parseJsonText(value);
+    found.set(name, value);
   }
   return found;
 }

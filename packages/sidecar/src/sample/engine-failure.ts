@@ -104,7 +104,7 @@ function failureMessage(body: string): string {
   return (
     readError(top?.error)?.message ??
     asString(top?.message) ??
-    (detail === undefined ? "" : (asString(detail) ?? JSON.stringify(detail)))
+    (detail === undefined ? "" : (asString(detail) ?? body.trim()))
   );
 }
 

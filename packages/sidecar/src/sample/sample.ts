@@ -85,10 +85,12 @@ class Reading {
   /** Sends a body and reads its whole reply; a refusal is returned, everything else is collected. */
   async send({ path, body, reader }: SentCall): Promise<Refusal | null> {
     const { headers, signal, hooks } = this.ask;
+    let answered = false;
     this.read = reader();
     try {
       const response = await this.upstream.send({ method: "POST", path, body, headers, signal });
       if (response.status < 200 || response.status > 299) return { kind: "refused", ...(await readFailure(response)) };
+      answered = true;
       hooks.onAnswer();
       const isStream = (response.header("content-type") ?? "").toLowerCase().includes("text/event-stream");
       if (isStream) await readStream(response, this.collector, (text) => this.take(text));
@@ -97,17 +99,39 @@ class Reading {
         await this.take(this.raw);
       }
     } catch (error) {
-      if (signal.aborted) this.collector.mark(signal.reason as AbortReason);
-      else if (TitoError.is(error) && error.code === "upstream_unavailable") {
-        return {
-          kind: "refused",
-          error: { kind: "unavailable", message: error.message, retryable: true },
-          status: null,
-        };
-      } else if (TitoError.is(error)) throw error;
-      else this.collector.mark("stream_cut");
+      return this.broken(error, answered);
     }
     return null;
+  }
+
+  /** What it means that a request or its reply did not come to its end. @throws what is not the engine's doing. */
+  private broken(error: unknown, answered: boolean): Refusal | null {
+    const { signal } = this.ask;
+    if (signal.aborted && (error === signal.reason || TitoError.is(error))) {
+      this.collector.mark(signal.reason as AbortReason);
+      return null;
+    }
+    if (!TitoError.is(error)) throw error;
+    switch (error.code) {
+      case "upstream_unavailable": {
+        const unavailable: DialectError = { kind: "unavailable", message: error.message, retryable: true };
+        if (!answered) return { kind: "refused", error: unavailable, status: null };
+        this.collector.mark("stream_cut");
+        return null;
+      }
+      // JSON, but of another shape.
+      case "bad_request":
+        this.collector.mark("unparsed_chunk");
+        this.failure = { kind: "unavailable", message: "the engine sent something that is no reply", retryable: true };
+        return null;
+      // Compressed, or larger than any reply is: what came before is kept, and asking again would bring the same.
+      case "upstream_invalid":
+        this.collector.mark("unparsed_chunk");
+        this.failure = { kind: "unavailable", message: error.message, retryable: false };
+        return null;
+      default:
+        throw error;
+    }
   }
 
   /** The engine gave up in the middle of an answer that the harness sees already, and the exact ids so far are known. */

@@ -4,23 +4,46 @@
  */
 import { TitoError } from "@tito/format";
 
+const LINE_END = /[\r\n]/;
 const EVENT_CHARS_MAX = 64 * 1024 * 1024;
 
 /** Push bytes in, get the data of the events that they complete. */
 export class SseParser {
   private readonly decoder = new TextDecoder("utf-8");
-  private rest = "";
+  /** What came behind the last line end. A long line comes in many pieces: they are joined once, when its end is there. */
+  private pieces: string[] = [];
+  private pieceChars = 0;
+  /** The last piece ends with a CR, which may be half of a CRLF. */
+  private halfEnd = false;
   private data: string[] = [];
   private dataChars = 0;
 
   /** @throws TitoError `upstream_invalid` when one event is larger than 64 Mi characters. */
   push(chunk: Uint8Array): string[] {
-    return this.take(this.rest + this.decoder.decode(chunk, { stream: true }), false);
+    const text = this.decoder.decode(chunk, { stream: true });
+    if (this.halfEnd || LINE_END.test(text)) return this.take(this.join(text), false);
+    this.keep(text);
+    return [];
   }
 
   /** The end of the stream. An event that was not closed by a blank line is incomplete and is dropped, as the standard says. */
   end(): string[] {
-    return this.take(this.rest + this.decoder.decode(), true);
+    return this.take(this.join(this.decoder.decode()), true);
+  }
+
+  private join(text: string): string {
+    const joined = this.pieces.join("") + text;
+    this.pieces = [];
+    this.pieceChars = 0;
+    return joined;
+  }
+
+  private keep(text: string): void {
+    this.pieces.push(text);
+    this.pieceChars += text.length;
+    if (this.pieceChars + this.dataChars > EVENT_CHARS_MAX) {
+      throw new TitoError("upstream_invalid", `the engine sent an event of more than ${EVENT_CHARS_MAX} characters`);
+    }
   }
 
   private take(text: string, final: boolean): string[] {
@@ -34,10 +57,8 @@ export class SseParser {
       this.line(text.slice(start, end.at), events);
       start = end.next;
     }
-    this.rest = text.slice(start);
-    if (this.rest.length + this.dataChars > EVENT_CHARS_MAX) {
-      throw new TitoError("upstream_invalid", `the engine sent an event of more than ${EVENT_CHARS_MAX} characters`);
-    }
+    this.keep(text.slice(start));
+    this.halfEnd = text.endsWith("\r");
     return events;
   }
 

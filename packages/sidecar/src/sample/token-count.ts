@@ -51,8 +51,15 @@ export async function countPromptTokens(upstream: Upstream, model: string, chatB
       `the engine can not count the prompt's tokens: ${error.message}`,
     );
   }
-  const text = await response.text();
-  const count = asCount(asObject(parseEngineJson(text))?.count);
+  const count = readCount(await response.text());
   if (count === null) throw new TitoError("upstream_invalid", "the engine's tokenize route answers without a count");
   return count;
+}
+
+function readCount(text: string): number | null {
+  try {
+    return asCount(asObject(parseEngineJson(text))?.count);
+  } catch {
+    return null;
+  }
 }

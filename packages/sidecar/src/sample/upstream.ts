@@ -9,7 +9,8 @@ import type { Socket } from "node:net";
 import { TitoError } from "@tito/format";
 
 const CONNECT_TIMEOUT_MS = 10_000;
-const BODY_BYTES_MAX = 256 * 1024 * 1024;
+/** Of a whole reply, streamed or not. */
+const REPLY_BYTES_MAX = 256 * 1024 * 1024;
 
 interface UpstreamRequest {
   method: "GET" | "POST";
@@ -23,9 +24,12 @@ interface UpstreamRequest {
 export interface UpstreamResponse {
   status: number;
   header(name: string): string | null;
-  /** The body as it comes; reading it slowly slows the engine's sending down. */
+  /**
+   * The body as it comes; reading it slowly slows the engine's sending down.
+   * @throws TitoError `upstream_unavailable` when it breaks off, `upstream_invalid` when it is compressed or beyond 256 MiB.
+   */
   chunks: AsyncIterable<Uint8Array>;
-  /** The whole body, bounded. */
+  /** The whole body; fails as `chunks` does. */
   text(): Promise<string>;
 }
 
@@ -144,20 +148,39 @@ function readResponse(incoming: http.IncomingMessage): UpstreamResponse {
       const value = incoming.headers[name];
       return typeof value === "string" ? value : (value?.[0] ?? null);
     },
-    chunks: incoming,
+    chunks: readBytes(incoming),
     text: async () => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      for await (const chunk of incoming) {
-        const buffer = chunk as Buffer;
-        bytes += buffer.length;
-        if (bytes > BODY_BYTES_MAX) {
-          incoming.destroy();
-          throw new TitoError("upstream_invalid", `the engine's reply is larger than ${BODY_BYTES_MAX} bytes`);
-        }
-        chunks.push(buffer);
-      }
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of readBytes(incoming)) chunks.push(chunk);
       return Buffer.concat(chunks).toString("utf8");
     },
   };
+}
+
+/** Nothing is ever inflated: a few compressed bytes could be any number of plain ones. */
+async function* readBytes(incoming: http.IncomingMessage): AsyncGenerator<Uint8Array, void> {
+  const encodings = [incoming.headers["content-encoding"], incoming.headers["transfer-encoding"]];
+  const encoded = encodings.find((value) => value !== undefined && !/^(identity|chunked|)$/i.test(value.trim()));
+  if (encoded !== undefined) {
+    incoming.destroy();
+    throw invalid(`the engine's reply is encoded (${encoded.slice(0, 40)}) although only plain bytes are accepted`);
+  }
+  let bytes = 0;
+  try {
+    for await (const chunk of incoming) {
+      bytes += (chunk as Buffer).length;
+      if (bytes > REPLY_BYTES_MAX) throw invalid(`the engine's reply is larger than ${REPLY_BYTES_MAX} bytes`);
+      yield chunk as Buffer;
+    }
+  } catch (error) {
+    if (TitoError.is(error)) throw error;
+    throw new TitoError("upstream_unavailable", `the engine's reply broke off: ${describe(error as Error)}`, {
+      cause: error,
+      hint: "ask again; check the engine's log",
+    });
+  }
+}
+
+function invalid(message: string): TitoError {
+  return new TitoError("upstream_invalid", message, { hint: "check what stands between the sidecar and the engine" });
 }
