@@ -1,6 +1,6 @@
 /**
  * `npm run check:full [PART…]`: what takes too long for every change. Each part is a command that can be run by itself; a part that cannot run here says why.
- * Parts: random-trees, power-cuts, crash-loop, flat-memory, steady-memory, policy, vllm, llamacpp.
+ * Parts: random-trees, power-cuts, crash-loop, gateway, flat-memory, steady-memory, policy, vllm, llamacpp.
  */
 import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
@@ -19,6 +19,11 @@ const PARTS: readonly { name: string; command: readonly string[]; env?: Record<s
     env: { TITO_RUNS: "100000" },
   },
   { name: "crash-loop", command: ["node", "--import", "tsx", "scripts/crash-loop.ts", "--kills", "2000"] },
+  {
+    name: "gateway",
+    command: ["node_modules/.bin/vitest", "run", "--project", "e2e", "packages/sidecar/test/gateway-load.e2e.test.ts"],
+    env: { TITO_GATEWAY_TRAJECTORIES: "256" },
+  },
   { name: "flat-memory", command: ["node", "--import", "tsx", "packages/materializer/test/fixtures/flat-memory.ts"] },
   { name: "steady-memory", command: ["node", "--import", "tsx", "scripts/bench.ts", "steady"] },
   { name: "policy", command: ["node", "--import", "tsx", "scripts/train-policy.ts", "--measure"] },

@@ -73,11 +73,9 @@ describe("harnesses that read at a trickle", () => {
       quiet = sent - earlier.sent > 10 * STREAMS * ROUND_BYTES ? 0 : quiet + 1;
     }
     const after = await measure();
-    console.log(
-      `sent ${Math.round(sent / MIB)} MiB, read ${Math.round(read / MIB)} MiB; held +${((after.held - before.held) / MIB).toFixed(1)} MiB, rss +${((after.rss - before.rss) / MIB).toFixed(1)} MiB`,
-    );
     expect(sent).toBeLessThan((STREAMS * STREAM_BYTES) / 2);
-    expect(after.held - before.held).toBeLessThan(STREAMS * MIB);
+    // What was sampled so far is held until it is recorded; the bytes around it are not.
+    expect(after.held - before.held).toBeLessThan(2 * STREAMS * MIB);
     for (const reader of readers) reader.destroy();
     sidecar.child.kill("SIGTERM");
     expect((await sidecar.ended).code).toBe(0);
