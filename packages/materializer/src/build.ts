@@ -55,7 +55,7 @@ export function buildSamples(
   verdicts: readonly SelectedRange[][],
   policy: BuildPolicy,
 ): BuiltTrajectory {
-  const lines = new Lines(evidence);
+  const lines = evidence.lines ?? new Lines(evidence);
   // One sample a turn has no split to save.
   const maxLost = policy.split === "turn" ? 0 : policy.realign_max_lost_tokens;
   const joined = realignLines(evidence, lines, maxLost);

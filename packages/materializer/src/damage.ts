@@ -5,11 +5,14 @@ import { Lines } from "./lines.js";
 
 /**
  * Sets `damage` on turns that must not train because of what surrounds them. A turn that builds on a damaged one is damaged too.
- * Each round marks at least one more turn, so the rounds end.
+ * Each round marks at least one more turn, so the rounds end. Returns the lines of the last one, in which every prompt agreed.
  */
-export function markDamage(segments: readonly EvidenceSegment[]): void {
-  do markUnresolved(segments);
-  while (markMismatches(segments));
+export function markDamage(segments: readonly EvidenceSegment[]): Lines {
+  for (;;) {
+    markUnresolved(segments);
+    const lines = new Lines({ segments });
+    if (!markMismatches(segments, lines)) return lines;
+  }
 }
 
 /** Ids that a prompt keeps are not there: a frame, a file or a parent is missing. */
@@ -29,8 +32,7 @@ function markUnresolved(segments: readonly EvidenceSegment[]): void {
 }
 
 /** Compares every prompt with its recorded digest, one pass over each line. True when a turn was marked. */
-function markMismatches(segments: readonly EvidenceSegment[]): boolean {
-  const lines = new Lines({ segments: [...segments] });
+function markMismatches(segments: readonly EvidenceSegment[], lines: Lines): boolean {
   let marked = false;
   for (const segment of segments) {
     if (segment.turns.every((turn) => turn.damage !== null)) continue;

@@ -4,6 +4,8 @@
  */
 import type { FinishReason, Lane, LogprobMode, Message, SharedPrefix, TurnRecord, VersionSpan } from "@tito/format";
 
+import type { Lines } from "./lines.js";
+
 export type Delivery = "delivered" | "failed" | "unknown";
 
 /** One policy call with exact ids, as selection and building need it. `turn` is its place in commit order, from 0. */
@@ -90,4 +92,6 @@ export interface TrajectoryEvidence {
   engine: { kind: string; version: string | null; model: string } | null;
   prompt_modes: string[];
   renderer_contracts: string[];
+  /** The token lines that the prompt digests were compared on, so that they are built once; null: not built yet. */
+  lines: Lines | null;
 }

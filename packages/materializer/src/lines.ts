@@ -1,6 +1,6 @@
 /** Token lines: which call put each token of a segment where it is. Pure. */
 import { TitoError } from "@tito/format";
-import type { EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./evidence.js";
+import type { EvidenceSegment, EvidenceTurn } from "./evidence.js";
 import type { SpanKind } from "./reasons.js";
 
 /**
@@ -42,7 +42,7 @@ export class Lines {
   private readonly segments = new Map<number, EvidenceSegment>();
   private readonly built = new Map<number, Line>();
 
-  constructor(evidence: Pick<TrajectoryEvidence, "segments">) {
+  constructor(evidence: { segments: readonly EvidenceSegment[] }) {
     for (const segment of evidence.segments) this.segments.set(segment.segment, segment);
   }
 

@@ -4,7 +4,9 @@ import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from
 import { basename, join, relative, sep } from "node:path";
 import {
   danglingCalls,
+  type JournalHeader,
   type LoggedTurn,
+  type Manifest,
   readManifest,
   readRecords,
   readTrajectory,
@@ -26,7 +28,10 @@ import { compareText } from "./order.js";
 /** Ids that a trajectory carries, from its manifest or its first journal header. Cheap: no turn is read. */
 export function readIdentity(dir: string): { trajectory_id: string; identity: RecordedIdentity } {
   const header = manifestOf(dir) ?? firstHeader(dir);
-  if (header === null) return { trajectory_id: basename(dir), identity: NO_IDENTITY };
+  return header === null ? { trajectory_id: basename(dir), identity: NO_IDENTITY } : identityOf(header);
+}
+
+function identityOf(header: Manifest | JournalHeader): { trajectory_id: string; identity: RecordedIdentity } {
   const { trajectory_id, run_id, group_id, trial_id, attempt, metadata } = header;
   return {
     trajectory_id,
@@ -63,18 +68,20 @@ function firstHeader(dir: string) {
 
 /** Reads a trajectory, damaged or not. `name` is how it is called in an output. One that cannot be read at all is evidence without turns. */
 export function readEvidence(dir: string, name: string): TrajectoryEvidence {
-  const { trajectory_id, identity } = readIdentity(dir);
   let log: TrajectoryLog;
   try {
     log = readTrajectory(dir, { mode: "salvage" });
   } catch (error) {
     if (!isUnreadable(error)) throw error;
-    return { ...NOTHING, trajectory_id, path: name, identity, incomplete: [`cannot be read: ${error.message}`] };
+    return { ...NOTHING, ...readIdentity(dir), path: name, incomplete: [`cannot be read: ${error.message}`] };
   }
+  const header = log.manifest ?? log.journals[0]?.header ?? null;
+  const { trajectory_id, identity } = header === null ? readIdentity(dir) : identityOf(header);
   const joined = joinedSegments(log);
   const deliveries = deliveriesOf(log);
   const withTools = toolDigests(log);
-  const turns = turnsInCommitOrder(log).map((logged, turn) =>
+  const ordered = turnsInCommitOrder(log);
+  const turns = ordered.map((logged, turn) =>
     evidenceTurn(logged, {
       turn,
       segment: joined.get(logged.segment)!,
@@ -83,7 +90,7 @@ export function readEvidence(dir: string, name: string): TrajectoryEvidence {
     }),
   );
   const segments = segmentsOf(log, joined, turns);
-  markDamage(segments);
+  const lines = markDamage(segments);
   return {
     trajectory_id,
     path: name,
@@ -95,9 +102,10 @@ export function readEvidence(dir: string, name: string): TrajectoryEvidence {
     last_uncaptured: lastUncaptured(log, turns),
     dangling_calls: danglingCalls(log).length,
     sealed: log.complete && log.manifest !== null,
-    engine: turns.length > 0 ? engineOf(log) : null,
-    prompt_modes: distinct(log, (logged) => logged.record.prompt_mode),
-    renderer_contracts: distinct(log, (logged) => logged.record.renderer_contract),
+    engine: ordered.at(-1)?.record.engine ?? null,
+    prompt_modes: [...new Set(ordered.map((logged) => logged.record.prompt_mode))],
+    renderer_contracts: [...new Set(ordered.map((logged) => logged.record.renderer_contract))],
+    lines,
   };
 }
 
@@ -111,6 +119,7 @@ const NOTHING: Omit<TrajectoryEvidence, "trajectory_id" | "path" | "identity" | 
   engine: null,
   prompt_modes: [],
   renderer_contracts: [],
+  lines: null,
 };
 
 /** Segment number → number of the segment that it continues, transitively; itself for all others. */
@@ -226,14 +235,6 @@ function lastUncaptured(log: TrajectoryLog, turns: readonly EvidenceTurn[]): str
   );
   const lastTurnMs = turns.reduce((ms, turn) => Math.max(ms, turn.finished_ms), 0);
   return last !== null && last.at_ms >= lastTurnMs ? last.reason : null;
-}
-
-function engineOf(log: TrajectoryLog): TrajectoryEvidence["engine"] {
-  return turnsInCommitOrder(log).at(-1)!.record.engine;
-}
-
-function distinct(log: TrajectoryLog, of: (turn: LoggedTurn) => string): string[] {
-  return [...new Set(turnsInCommitOrder(log).map(of))];
 }
 
 function countBy(names: readonly string[]): Map<string, number> {

@@ -103,6 +103,7 @@ export function evidenceOf(calls: readonly Call[], overrides: Partial<Trajectory
     engine: { kind: "vllm", version: "0.30.0", model: "m" },
     prompt_modes: ["full_history"],
     renderer_contracts: ["engine:00"],
+    lines: null,
     ...overrides,
   };
 }
