@@ -91,13 +91,14 @@ export class MessageValues {
   #longestBeginning(messages: readonly Message[], callIds: readonly (string | undefined)[]): Interned[] {
     const beginning: Interned[] = [];
     let alike = this.#recent;
-    for (const [i, message] of messages.entries()) {
-      const found = alike.find(
-        ({ [i]: known }) => known !== undefined && known.call_id === callIds[i] && sameMessage(known.message, message),
-      )?.[i];
+    for (let i = 0; i < messages.length && alike.length > 0; i++) {
+      const known = alike[0]![i];
+      const found = isKnown(known, messages[i]!, callIds[i])
+        ? known
+        : alike.find((recent) => isKnown(recent[i], messages[i]!, callIds[i]))?.[i];
       if (found === undefined) break;
       beginning.push(found);
-      if (alike.length > 1) alike = alike.filter(({ [i]: known }) => known === found);
+      if (alike.length > 1) alike = alike.filter((recent) => recent[i] === found);
     }
     return beginning;
   }
@@ -116,7 +117,7 @@ export class MessageValues {
   #intern(message: Message, callId: string | undefined): Interned {
     const key = bucketKey(message);
     const bucket = this.#messages.get(key) ?? [];
-    const found = bucket.find((known) => known.call_id === callId && sameMessage(known.message, message));
+    const found = bucket.find((known) => isKnown(known, message, callId));
     if (found !== undefined) return found;
     const value = convertToRuntimeValues(this.#message(message, callId)) as ObjectValue;
     const interned = { message, call_id: callId, value };
@@ -191,11 +192,18 @@ function bucketKey(message: Message): string {
   return `${message.role}${text.length}:${text.slice(0, 24)}${text.slice(middle, middle + 24)}${text.slice(-24)}`;
 }
 
+const NO_CALLS: readonly ToolCall[] = [];
+
+function isKnown(known: Interned | undefined, message: Message, callId: string | undefined): known is Interned {
+  return known !== undefined && known.call_id === callId && sameMessage(known.message, message);
+}
+
 function sameMessage(a: Message, b: Message): boolean {
   if (a === b) return true;
   if (a.role !== b.role || a.reasoning !== b.reasoning || a.name !== b.name) return false;
-  if ((contentText(a.content) ?? "") !== (contentText(b.content) ?? "")) return false;
-  const [left, right] = [a.tool_calls ?? [], b.tool_calls ?? []];
+  if (a.content !== b.content && (contentText(a.content) ?? "") !== (contentText(b.content) ?? "")) return false;
+  const { tool_calls: left = NO_CALLS } = a;
+  const { tool_calls: right = NO_CALLS } = b;
   return (
     left.length === right.length &&
     left.every((call, i) => {
