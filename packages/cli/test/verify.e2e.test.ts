@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, cpSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -28,9 +30,10 @@ beforeAll(async () => {
     for (const id of ["one", "two"]) {
       const flags = ["--upstream", engine.url, "--model", "policy", "--out", out, "--trajectory-id", id];
       const command = ["--anchor-fd", "3", "--", process.execPath, "--input-type=module", "-e", ASK];
-      await execa(process.execPath, [TITO, "run", ...flags, ...command], {
-        stdio: ["ignore", "pipe", "pipe", anchors],
+      const child = spawn(process.execPath, [TITO, "run", ...flags, ...command], {
+        stdio: ["ignore", "ignore", "inherit", anchors],
       });
+      expect((await once(child, "exit"))[0]).toBe(0);
     }
   } finally {
     closeSync(anchors);

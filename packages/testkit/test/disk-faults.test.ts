@@ -149,8 +149,9 @@ describe("the power goes", () => {
     await live(tempDir(), whole);
     const runs = asked > 0 ? asked : whole.calls.length;
     console.log(`power cuts: TITO_SEED=${seed} TITO_RUNS=${runs}`);
+    const parent = tempDir();
     for (let run = 0; run < runs; run++) {
-      const out = tempDir();
+      const out = fs.mkdtempSync(path.join(parent, "run-"));
       const at = 1 + (run % whole.calls.length);
       // from this call on nothing works: the process goes on as if it were dead, and nothing more is released
       const disk = new FaultDisk({ error: "EIO", at, forever: true });
