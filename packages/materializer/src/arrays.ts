@@ -15,7 +15,8 @@ export interface SampleArrays {
  * a sampled but masked token keeps its value. Float64 only when `wide`: then some value of the output would not survive float32.
  */
 export function fillArrays(sample: PlannedSample, wide: boolean): SampleArrays {
-  const tokens = sample.line.tokens.slice(0, sample.length);
+  // A view: samples of one line share it, and nobody writes to it.
+  const tokens = sample.line.tokens.subarray(0, sample.length);
   const loss_mask = new Uint8Array(sample.length);
   const logprobs = wide ? new Float64Array(sample.length) : new Float32Array(sample.length);
   for (const span of sample.spans) {
