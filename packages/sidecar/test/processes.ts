@@ -8,7 +8,7 @@ export const TITO = fileURLToPath(new URL("fixtures/tito.mjs", import.meta.url))
 /** Options of Node that make a process measurable. */
 export const MEASURABLE = ["--expose-gc", "--import", new URL("fixtures/measure.mjs", import.meta.url).href];
 
-export interface Ended {
+interface Ended {
   code: number | null;
   signal: string | null;
   stderr: string;
