@@ -4,10 +4,10 @@ import { defineConfig } from "vitest/config";
 
 // Unit tests resolve workspace packages to their sources, so that they never run against a stale build.
 const packagesDir = fileURLToPath(new URL("packages/", import.meta.url));
-const alias = readdirSync(packagesDir).map((name) => ({
-  find: new RegExp(`^@tito/${name}$`),
-  replacement: `${packagesDir}${name}/src/index.ts`,
-}));
+const alias = readdirSync(packagesDir).flatMap((name) => [
+  { find: new RegExp(`^@tito/${name}$`), replacement: `${packagesDir}${name}/src/index.ts` },
+  { find: new RegExp(`^@tito/${name}/(.+)$`), replacement: `${packagesDir}${name}/src/$1.ts` },
+]);
 
 const slow = ["**/*.e2e.test.ts", "**/*.crash.test.ts", "**/node_modules/**", "**/dist/**"];
 

@@ -37,7 +37,7 @@ await build({
   keepNames: true,
   sourcemap: "external",
   // Loaded only for a renderer bundle, with its tokenizer and its worker threads' files.
-  external: ["@tito/renderer"],
+  external: ["@tito/renderer/thread"],
   plugins: [withoutHttp2, withoutAddon],
   legalComments: "none",
 });

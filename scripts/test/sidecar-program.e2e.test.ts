@@ -66,8 +66,8 @@ describe("the sidecar as it ships", () => {
 
   it("imports Node's own modules, and the renderer where a bundle asks for it, and nothing else", () => {
     const modules = importsOf(program);
-    expect(modules.filter((name) => !name.startsWith("node:"))).toEqual(["@tito/renderer"]);
-    expect(program).toMatch(/await import\("@tito\/renderer"\)/);
+    expect(modules.filter((name) => !name.startsWith("node:"))).toEqual(["@tito/renderer/thread"]);
+    expect(program).toMatch(/await import\("@tito\/renderer\/thread"\)/);
     expect(modules).toContain("node:http");
     expect(modules).not.toContain("node:http2");
     expect(modules).not.toContain("node:worker_threads");

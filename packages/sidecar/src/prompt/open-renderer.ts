@@ -15,7 +15,7 @@ export interface OpenedRenderer {
 
 /** @throws TitoError `bundle_invalid` for a damaged bundle, or one without a certificate of its own in incremental mode. */
 export async function openRenderer(config: SidecarConfig, log: Log): Promise<OpenedRenderer> {
-  const { startRenderer, readCertificate, verifyCertificate, CERTIFICATE_FILE } = await import("@tito/renderer");
+  const { startRenderer, readCertificate, verifyCertificate, CERTIFICATE_FILE } = await import("@tito/renderer/thread");
   const renderer = await startRenderer(config.renderer, {
     onRestart: (restarts) => log("error", "renderer_restarted", { restarts }),
     onLost: dieOfIt,
