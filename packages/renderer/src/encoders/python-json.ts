@@ -12,11 +12,16 @@ export interface JsonStyle {
 /** JSON.stringify would write lone surrogates as escapes; as UTF-8, which prompts are, they are U+FFFD. */
 const quote = (text: string): string => JSON.stringify(text.replace(/\p{Surrogate}/gu, "\ufffd"));
 
+/** Beyond the finite numbers json.dumps and str part ways: `Infinity` is `inf` elsewhere. */
+function float(value: PyFloat): string {
+  return Number.isFinite(value.value) ? convertToRuntimeValues(value).toString() : String(value.value);
+}
+
 export function pythonJson(value: JsonValue, style: JsonStyle): string {
   const [comma, colon] = style.compact === true ? [",", ":"] : [", ", ": "];
   if (value === null) return "null";
   if (typeof value === "string") return quote(style.protect(value));
-  if (value instanceof PyFloat) return convertToRuntimeValues(value).toString();
+  if (value instanceof PyFloat) return float(value);
   if (Array.isArray(value)) return `[${value.map((item) => pythonJson(item, style)).join(comma)}]`;
   if (value instanceof Map) {
     const members = [...value].map(([key, item]) => `${quote(style.protect(key))}${colon}${pythonJson(item, style)}`);
