@@ -34,4 +34,6 @@ export interface ToolDefinition {
   name: string;
   description?: string;
   parameters?: string;
+  /** As the harness gave it: templates that print a tool whole show it to the policy. */
+  strict?: boolean;
 }

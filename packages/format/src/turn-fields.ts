@@ -80,6 +80,7 @@ const tool: Field<ToolDefinition> = record<ToolDefinition>({
   name,
   description: optional(longText),
   parameters: optional(longText),
+  strict: optional(flag),
 } as { [K in keyof ToolDefinition]-?: Field<ToolDefinition[K]> });
 
 const LANE_PATTERN = /^(main|compaction|(sub|aux):.+)$/s;

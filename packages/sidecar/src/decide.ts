@@ -109,6 +109,11 @@ export function place(
 
 /** SHA-256 over the tools list, spelled as the harness spelled it. */
 export function toolsDigest(tools: readonly ToolDefinition[]): Buffer {
-  const list = tools.map((tool) => [tool.name, tool.description ?? null, tool.parameters ?? null]);
+  const list = tools.map(({ name, description, parameters, strict }) => [
+    name,
+    description ?? null,
+    parameters ?? null,
+    ...(strict === undefined ? [] : [strict]),
+  ]);
   return createHash("sha256").update(JSON.stringify(list)).digest();
 }

@@ -80,6 +80,24 @@ describe("the renderer source", () => {
     expect(differencesToEngine(log, await engineLog(engine))).toEqual([]);
   });
 
+  it("shows the policy the tools that the engine's own rendering shows, strict or not", async () => {
+    const strict = { name: "strict", description: "d", parameters: PARAMETERS, strict: true };
+    const loose = { name: "loose", description: "d", parameters: PARAMETERS, strict: false };
+    const tools = [...TOOLS, ...[strict, loose].map((one) => ({ type: "function", function: one }))];
+    const turn = async (flags: { renderer?: string }) => {
+      const engine = await scriptedEngine(RULES);
+      const started = await startTestSidecar(engine, flags);
+      const reply = await postChat(started, { messages: [user("hello")], tools });
+      expect(reply.status).toBe(200);
+      await reply.text();
+      return turnsOf(await started.sealed())[0]!;
+    };
+    const [theirs, ours] = [await turn({}), await turn({ renderer: bundle.dir })];
+    expect(ours.promptIds).toEqual(theirs.promptIds);
+    expect(ours.record.tools!.map((tool) => tool.strict)).toEqual([undefined, true, false]);
+    expect(ours.record.tools_sha256).toEqual(theirs.record.tools_sha256);
+  });
+
   it("speaks Messages and Responses too", async () => {
     const engine = await scriptedEngine(RULES);
     const started = await startTestSidecar(engine, { renderer: bundle.dir });

@@ -36,10 +36,11 @@ export function dropSpentReasoning(messages: readonly Message[]): Message[] {
 
 export function toolSchemas(tools: readonly ToolDefinition[], guard: ValueGuard): string {
   return tools
-    .map(({ name, description, parameters }) => {
+    .map(({ name, description, parameters, strict }) => {
       const tool = new Map<string, JsonValue>([["name", name]]);
       if (description !== undefined) tool.set("description", description);
       if (parameters !== undefined) tool.set("parameters", tryLosslessJson(parameters) ?? new Map());
+      if (strict !== undefined) tool.set("strict", strict);
       return pythonJson(tool, { protect: (text) => guard.protect(text) });
     })
     .join("\n");

@@ -133,10 +133,11 @@ function nameResults(
 }
 
 function writeTools(out: Segments, tools: readonly ToolDefinition[]): void {
-  const listed = tools.map(({ name, description, parameters }): JsonValue => {
+  const listed = tools.map(({ name, description, parameters, strict }): JsonValue => {
     const fn = new Map<string, JsonValue>([["name", name]]);
     if (description !== undefined) fn.set("description", description);
     if (parameters !== undefined) fn.set("parameters", tryLosslessJson(parameters) ?? new Map());
+    if (strict !== undefined) fn.set("strict", strict);
     return new Map<string, JsonValue>([
       ["type", "function"],
       ["function", fn],

@@ -169,6 +169,7 @@ export class MessageValues {
     if (tool.description !== undefined) fn.set("description", this.#guard.protect(tool.description));
     if (tool.parameters !== undefined)
       fn.set("parameters", this.#guardJson(tryLosslessJson(tool.parameters) ?? new Map()));
+    if (tool.strict !== undefined) fn.set("strict", tool.strict);
     return new Map<string, JsonValue>([
       ["type", "function"],
       ["function", fn],

@@ -203,10 +203,12 @@ function readTools(text: string, slices: readonly Slice[]): ToolDefinition[] {
     };
     const description = read("description");
     const parameters = read("parameters");
+    const strict = read("strict");
     return {
       name: JSON.parse(read("name") ?? '""') as string,
       ...(description?.startsWith('"') ? { description: JSON.parse(description) as string } : {}),
       ...(parameters === undefined || parameters === "null" ? {} : { parameters }),
+      ...(strict === "true" || strict === "false" ? { strict: strict === "true" } : {}),
     };
   });
 }
