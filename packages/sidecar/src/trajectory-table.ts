@@ -1,4 +1,6 @@
 /** The trajectories of this process: one, or, as a gateway, as many as come. A wrong key and an unknown id look the same from outside. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Disk, TitoError } from "@tito/format";
 import type { SidecarConfig } from "./config.js";
 import { keyDigest, keyMatches, trajectoryKey } from "./gate.js";
@@ -34,7 +36,9 @@ export class TrajectoryTable {
     const known = this.open.get(trajectoryId);
     if (known !== undefined) return known;
     if (this.closing) throw new TitoError("trajectory_sealed", "the sidecar is shutting down");
-    const opening = Trajectory.open({ ...this.options, trajectoryId, apiKey });
+    const opening = Trajectory.open({ ...this.options, trajectoryId, apiKey }).catch((error: unknown) => {
+      throw this.adminDigest === null ? error : sealedElsewhere(error, trajectoryId);
+    });
     this.open.set(trajectoryId, opening);
     opening.then(
       (trajectory) => this.opened.add(trajectory),
@@ -61,7 +65,9 @@ export class TrajectoryTable {
     if (!admitted.includes(true)) throw unauthorized();
     const trajectory = await this.open.get(trajectoryId);
     if (trajectory !== undefined) return trajectory;
-    if (!create || this.adminDigest === null) throw new TitoError("not_found", "no such trajectory");
+    // A seal reaches what an earlier process left too, and says of a sealed one that it is.
+    const exists = create || existsSync(join(this.options.config.out, trajectoryId));
+    if (!exists || this.adminDigest === null) throw new TitoError("not_found", "no such trajectory");
     return this.create(trajectoryId, trajectoryKey(this.options.config.secrets.apiKey!, trajectoryId));
   }
 
@@ -76,6 +82,12 @@ export class TrajectoryTable {
     this.opened.delete(trajectory);
     if (this.adminDigest !== null) this.open.delete(trajectory.id);
   }
+}
+
+/** Whoever asks over the network is not told where the gateway keeps its files. */
+function sealedElsewhere(error: unknown, trajectoryId: string): unknown {
+  if (!TitoError.is(error) || error.code !== "trajectory_sealed") return error;
+  return new TitoError("trajectory_sealed", `trajectory ${trajectoryId} is sealed`);
 }
 
 function unauthorized(): TitoError {

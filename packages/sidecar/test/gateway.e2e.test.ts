@@ -59,12 +59,17 @@ describe("a central gateway", () => {
   });
 
   it("seals trajectories one by one; a sealed one stays sealed", async () => {
-    const { of, sidecar } = await startGateway();
+    const { of, out, sidecar } = await startGateway();
     for (const id of ["a", "b"]) await (await postChat(of(id), { messages: [user("say")] })).text();
     const seal = (id: string) =>
       fetch(`${sidecar.origin}/t/${id}/seal`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}` } });
     expect(await (await seal("a")).json()).toMatchObject({ trajectory_id: "a", turns: 1, status: "complete" });
-    expect((await postChat(of("a"), { messages: [user("say")] })).status).toBe(410);
+    const refused = await postChat(of("a"), { messages: [user("say")] });
+    expect(refused.status).toBe(410);
+    expect(await refused.text()).not.toContain(out);
+    // A seal whose answer was lost is asked for again.
+    expect((await seal("a")).status).toBe(410);
+    expect((await seal("never")).status).toBe(404);
     expect((await postChat(of("b"), { messages: [user("say")] })).status).toBe(200);
   });
 });

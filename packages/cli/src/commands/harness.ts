@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { TitoError } from "@tito/format";
 import type { HarnessEndpoint } from "../harness/adapter.js";
 import { type Register, wholeNumber } from "./command.js";
@@ -39,15 +39,17 @@ export const registerHarness: Register = (program) => {
       const { findHarness } = await import("../harness/registry.js");
       const { writeHarness } = await import("../harness/write-files.js");
       const adapter = findHarness(name);
+      // The harness is started in the directory that it works on, not in this one.
+      const home = resolve(flags.home);
       const target = {
         endpoint: readEndpoint(flags.endpoint),
         model: flags.model,
-        home: flags.home,
+        home,
         contextTokens: flags.contextTokens,
         outputTokens: flags.outputTokens,
       };
       const setup = writeHarness(adapter, target, { force: flags.force ?? false });
-      const files = setup.files.map((file) => join(flags.home, file.path));
+      const files = setup.files.map((file) => join(home, file.path));
       const argv = setup.argv("PROMPT");
       if (flags.json === true) {
         console.log(JSON.stringify({ schema: "tito.harness/v1", name, files, env: setup.env, argv }));

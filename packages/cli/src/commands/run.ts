@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { TitoError } from "@tito/format";
 import { type RunIo, runCommand } from "@tito/sidecar";
 import { sidecarArgv } from "../sidecar-program.js";
@@ -59,7 +59,7 @@ async function runHarness(name: string, words: readonly string[], flags: RunFlag
   const prompt = words.join(" ");
   if (prompt === "")
     throw new TitoError("usage", "no PROMPT", { hint: `tito run [flags] --harness ${name} -- PROMPT …` });
-  const home = flags.harnessHome ?? mkdtempSync(join(tmpdir(), "tito-home-"));
+  const home = resolve(flags.harnessHome ?? mkdtempSync(join(tmpdir(), "tito-home-")));
   const target = {
     model: flags.model?.at(-1) ?? "",
     home,

@@ -26,11 +26,20 @@ export function messagesErrorBody(error: DialectError): string {
   return JSON.stringify({ type: "error", error: { type: ERRORS[error.kind].type, message: errorMessage(error) } });
 }
 
-/** Agents compact on the words "prompt is too long" and read the two numbers. */
+/** Claude Code asks for fewer tokens only where its prompt leaves it 3,000 beside a margin of 1,000; with less it ends its run. */
+const ROOM_TOKENS_MIN = 4_000;
+
+/**
+ * Agents compact on the words "prompt is too long", and on the words about `max_tokens` they ask for fewer. Both show numbers that
+ * agents read.
+ */
 function errorMessage(error: DialectError): string {
   if (error.kind !== "context_overflow") return error.message;
-  const { promptTokens, maxTokens } = error.overflow ?? { promptTokens: null, maxTokens: null };
-  return promptTokens === null || maxTokens === null
-    ? `prompt is too long: ${error.message}`
-    : `prompt is too long: ${promptTokens} tokens > ${maxTokens} maximum`;
+  const { promptTokens, maxTokens, outputTokens = null } = error.overflow ?? { promptTokens: null, maxTokens: null };
+  if (promptTokens === null || maxTokens === null) return `prompt is too long: ${error.message}`;
+  if (outputTokens !== null && maxTokens - promptTokens >= ROOM_TOKENS_MIN) {
+    const sum = `${promptTokens} + ${outputTokens} > ${maxTokens}`;
+    return `input length and \`max_tokens\` exceed context limit: ${sum}, decrease input length or \`max_tokens\` and try again`;
+  }
+  return `prompt is too long: ${promptTokens} tokens > ${maxTokens} maximum`;
 }

@@ -83,8 +83,8 @@ export interface DialectError {
     | "unavailable"
     | "internal";
   message: string;
-  /** Prompt tokens and the limit, where a dialect's overflow wording shows them. */
-  overflow?: { promptTokens: number | null; maxTokens: number | null };
+  /** Prompt tokens, the limit, and the output tokens asked for, where a dialect's overflow wording shows them. */
+  overflow?: { promptTokens: number | null; maxTokens: number | null; outputTokens?: number | null };
   /** False for deterministic failures: sent as x-should-retry. */
   retryable: boolean;
   retryAfterS?: number;

@@ -12,6 +12,7 @@ const LIMIT =
   /(?:maximum (?:context|model) length (?:is|of)|context length is only|max_model_len[^0-9]{0,20})\s*(\d+)/i;
 const PROMPT =
   /(\d+) (?:input tokens|tokens \(\d+ in the messages|in the messages)|(?:has|passed|contains?|with) (?:at least )?(\d+)/i;
+const OUTPUT = /requested (\d+) output tokens|max_(?:completion_)?tokens'? is too large: (\d+)/i;
 const MESSAGE_CHARS_MAX = 2000;
 
 /** What an engine answered instead of a reply. */
@@ -36,7 +37,11 @@ export function classify(status: number | null, message: string, retryAfterS: nu
   const base = { message: text, ...(retryAfterS === null ? {} : { retryAfterS }) };
   if (status === null) return { ...base, kind: "unavailable", retryable: true };
   if ((status === 400 || status === 413) && OVERFLOW.test(text)) {
-    const overflow = { promptTokens: firstNumber(PROMPT, text), maxTokens: firstNumber(LIMIT, text) };
+    const overflow = {
+      promptTokens: firstNumber(PROMPT, text),
+      maxTokens: firstNumber(LIMIT, text),
+      outputTokens: firstNumber(OUTPUT, text),
+    };
     return { ...base, kind: "context_overflow", retryable: false, overflow };
   }
   if (status === 429) return { ...base, kind: "rate_limited", retryable: true };

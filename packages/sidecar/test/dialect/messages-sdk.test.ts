@@ -121,6 +121,16 @@ describe("Anthropic SDK", () => {
       },
     });
     expect(tooLong.attempts()).toBe(1);
+    const roomy = { ...overflow, overflow: { promptTokens: 20_000, maxTokens: 32_768, outputTokens: 64_000 } };
+    await using tooMany = await serveCodec(messagesCodec, { events: [], httpError: roomy });
+    await expect(client(tooMany.url).messages.create(ask)).rejects.toThrow(
+      "input length and `max_tokens` exceed context limit: 20000 + 64000 > 32768, ",
+    );
+    const full = { ...overflow, overflow: { promptTokens: 32_000, maxTokens: 32_768, outputTokens: 8_192 } };
+    await using noRoom = await serveCodec(messagesCodec, { events: [], httpError: full });
+    await expect(client(noRoom.url).messages.create(ask)).rejects.toThrow(
+      "prompt is too long: 32000 tokens > 32768 maximum",
+    );
 
     const busy = { kind: "overloaded", message: "busy", retryable: true, retryAfterS: 0 } as const;
     await using again = await serveCodec(messagesCodec, { events: [], httpError: busy });
