@@ -11,7 +11,7 @@ const OVERFLOW =
 const LIMIT =
   /(?:maximum (?:context|model) length (?:is|of)|context length is only|max_model_len[^0-9]{0,20})\s*(\d+)/i;
 const PROMPT =
-  /(\d+) (?:input tokens|tokens \(\d+ in the messages|in the messages)|(?:has|passed|contains?|with) (?:at least )?(\d+)/i;
+  /(\d+) (?:input tokens|tokens \(\d+ in the messages|in the messages)|(?:has|passed|contains?|with|resulted in) (?:at least )?(\d+)/i;
 const OUTPUT = /requested (\d+) output tokens|max_(?:completion_)?tokens'? is too large: (\d+)/i;
 const MESSAGE_CHARS_MAX = 2000;
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { classify } from "../../src/sample/engine-failure.js";
+import { messagesError } from "../../src/dialect/messages-error.js";
+import { roomLeft } from "../../src/prompt/room.js";
+import { classify, dialectError } from "../../src/sample/engine-failure.js";
 
 describe("an overflow in an engine's words", () => {
   it.each([
@@ -18,4 +20,15 @@ describe("an overflow in an engine's words", () => {
   ])("tells prompt, limit and what was asked for: %s", (message, overflow) => {
     expect(classify(400, message, null)).toMatchObject({ kind: "context_overflow", retryable: false, overflow });
   });
+});
+
+it("an overflow that the sidecar finds itself is worded with both numbers, as an engine's is", () => {
+  let refused: unknown = null;
+  try {
+    roomLeft(3000, 12_009);
+  } catch (error) {
+    refused = error;
+  }
+  const { body } = messagesError(dialectError(refused));
+  expect(JSON.parse(body)).toMatchObject({ error: { message: "prompt is too long: 12009 tokens > 3000 maximum" } });
 });
