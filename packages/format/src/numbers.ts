@@ -14,25 +14,43 @@ export function littleEndianBytes(array: NumberArray): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
-/** Bytes → int32 array (a copy, aligned). Null when the length is not a multiple of 4. */
+/** Bytes → int32 array (a copy, aligned; not alone in its buffer). Null when the length is not a multiple of 4. */
 export function int32FromBytes(bytes: Uint8Array): Int32Array | null {
   requireLittleEndian();
-  return bytes.length % 4 === 0 ? new Int32Array(alignedCopy(bytes)) : null;
+  if (bytes.length % 4 !== 0) return null;
+  const copy = alignedCopy(bytes);
+  return new Int32Array(copy.buffer, copy.byteOffset, bytes.length / 4);
 }
 
 export function float32FromBytes(bytes: Uint8Array): Float32Array | null {
   requireLittleEndian();
-  return bytes.length % 4 === 0 ? new Float32Array(alignedCopy(bytes)) : null;
+  if (bytes.length % 4 !== 0) return null;
+  const copy = alignedCopy(bytes);
+  return new Float32Array(copy.buffer, copy.byteOffset, bytes.length / 4);
 }
 
 export function float64FromBytes(bytes: Uint8Array): Float64Array | null {
   requireLittleEndian();
-  return bytes.length % 8 === 0 ? new Float64Array(alignedCopy(bytes)) : null;
+  if (bytes.length % 8 !== 0) return null;
+  const copy = alignedCopy(bytes);
+  return new Float64Array(copy.buffer, copy.byteOffset, bytes.length / 8);
 }
 
-function alignedCopy(bytes: Uint8Array): ArrayBuffer {
-  const { buffer, byteOffset, byteLength } = bytes;
-  return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+/** Arrays that are read one after the other lie in one piece of memory: a piece of its own costs more than what most of them hold. */
+const SLAB_BYTES = 64 * 1024;
+let slab = new Uint8Array(0);
+let slabUsed = 0;
+
+function alignedCopy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  if (bytes.length > SLAB_BYTES / 4) return new Uint8Array(bytes);
+  if (slabUsed + bytes.length > slab.length) {
+    slab = new Uint8Array(SLAB_BYTES);
+    slabUsed = 0;
+  }
+  const copy = slab.subarray(slabUsed, slabUsed + bytes.length);
+  copy.set(bytes);
+  slabUsed += Math.ceil(bytes.length / 8) * 8;
+  return copy;
 }
 
 function requireLittleEndian(): void {

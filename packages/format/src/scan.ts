@@ -8,12 +8,12 @@ import { closeQuietly, type Disk, nodeDisk, readFully } from "./disk.js";
 import { TitoError } from "./errors.js";
 import {
   CHAIN_START,
-  chainDigest,
   decodeFrameHeader,
   FRAME_HEADER_BYTES,
   type FrameHeader,
   findFrameStart,
   hasFrameShape,
+  isChainDigest,
 } from "./frame.js";
 
 /**
@@ -67,13 +67,16 @@ const WINDOW_BYTES = 1024 * 1024;
 export function* scanFile(path: string, options: ScanOptions): Generator<ScanItem, void, void> {
   const disk = options.disk ?? nodeDisk;
   const fd = openForReading(disk, path);
+  let window: Window | null = null;
   try {
-    for (const item of scanDescriptor(disk, fd, options.skipChain === true)) {
+    window = new Window(disk, fd);
+    for (const item of scanWindow(window, options.skipChain === true)) {
       if (item.kind === "gap" && options.mode === "strict") throw damage(path, item);
       yield item;
       if (item.kind === "gap" && options.mode === "tail") return;
     }
   } finally {
+    window?.release();
     closeQuietly(disk, fd);
   }
 }
@@ -109,8 +112,7 @@ interface Position {
   previous: Uint8Array | null;
 }
 
-function* scanDescriptor(disk: Disk, fd: number, skipChain: boolean): Generator<ScanItem, void, void> {
-  const window = new Window(disk, fd);
+function* scanWindow(window: Window, skipChain: boolean): Generator<ScanItem, void, void> {
   const at: Position = { offset: 0, seq: 0, previous: CHAIN_START };
   while (at.offset < window.fileBytes) {
     const head = window.view(at.offset, FRAME_HEADER_BYTES);
@@ -150,8 +152,8 @@ function passFrame(window: Window, at: Position, header: FrameHeader, skipChain:
   if (crc32c(payload) !== header.payloadCrc) problem = "bad_payload";
   else if (!inSequence) problem = "bad_sequence";
   else if (!skipChain && at.previous !== null) {
-    const digest = chainDigest(at.previous, frame.subarray(0, FRAME_HEADER_BYTES), payload);
-    if (Buffer.compare(digest, header.digest) !== 0) problem = "bad_chain";
+    const read = { header: frame.subarray(0, FRAME_HEADER_BYTES), payload };
+    if (!isChainDigest(header.digest, at.previous, read)) problem = "bad_chain";
   }
   const seqWanted = at.seq;
   at.offset = offset + frameBytes;
@@ -162,6 +164,10 @@ function passFrame(window: Window, at: Position, header: FrameHeader, skipChain:
   const { type, seq, digest } = header;
   return { kind: "frame", type, seq, offset, end: at.offset, digest, payload, linked: !lostBefore };
 }
+
+/** The memory of a walk that ended, for the next one: fresh memory costs more than what is read into it. */
+let spare: Buffer | null = null;
+const EMPTY = Buffer.alloc(0);
 
 /** A piece of the file in memory, moved forward as the walk goes on; grows only to hold one frame that is really there. */
 class Window {
@@ -175,7 +181,16 @@ class Window {
     private readonly fd: number,
   ) {
     this.fileBytes = disk.fstat(fd).size;
-    this.buffer = Buffer.allocUnsafe(Math.min(WINDOW_BYTES, this.fileBytes));
+    const wanted = Math.min(WINDOW_BYTES, this.fileBytes);
+    this.buffer = spare !== null && spare.length >= wanted ? spare : Buffer.allocUnsafeSlow(wanted);
+    if (this.buffer === spare) spare = null;
+  }
+
+  /** Gives the memory to the next walk. Views of it are void from here on. */
+  release(): void {
+    const { length } = this.buffer;
+    if (length <= WINDOW_BYTES && length > (spare?.length ?? 0)) spare = this.buffer;
+    this.buffer = EMPTY;
   }
 
   /** The bytes [offset, offset + bytes), fewer at the end of the file. Valid until the next call. */
