@@ -6,6 +6,7 @@ import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import { float32FromBytes, float64FromBytes, int32FromBytes, littleEndianBytes } from "./numbers.js";
 import type { Wire, WireMap } from "./payload.js";
+import { type PayloadReader, packedKey } from "./payload-reader.js";
 
 /** One kind of field. `write` checks like `read` does. `path` is the field's name, with indexes. */
 export interface Field<T> {
@@ -13,6 +14,16 @@ export interface Field<T> {
   write(value: T, path: string): Wire;
   /** Set for fields whose key is left out when the value is undefined. */
   optional?: boolean;
+  /**
+   * `read` straight from the payload, for fields that hold others: no map is made of a record whose keys stand as `write` puts them.
+   * Throws whatever it likes when they do not, or when anything is wrong: then {@link read} says what.
+   */
+  take?(from: PayloadReader, depth: number): T;
+}
+
+/** The next value of a payload, the short way when the field knows one. */
+export function takeField<T>(field: Field<T>, from: PayloadReader, depth: number): T {
+  return field.take === undefined ? field.read(from.value(depth), "") : field.take(from, depth);
 }
 
 /** The error of every check here. */
@@ -74,6 +85,7 @@ export function nullable<T>(field: Field<T>): Field<T | null> {
   return {
     read: (wire, path) => (wire === null ? null : field.read(wire, path)),
     write: (value, path) => (value === null ? null : field.write(value, path)),
+    take: (from, depth) => (from.skipNull() ? null : takeField(field, from, depth)),
   };
 }
 
@@ -83,6 +95,7 @@ export function optional<T>(field: Field<T>): Field<T | undefined> {
     optional: true,
     read: (wire, path) => (wire === undefined ? undefined : field.read(wire, path)),
     write: (value, path) => field.write(value as T, path),
+    take: (from, depth) => takeField(field, from, depth),
   };
 }
 
@@ -98,6 +111,13 @@ export function list<T>(field: Field<T>, itemsMax: number): Field<T[]> {
     write(value, path) {
       check(value, path);
       return value.map((item, index) => field.write(item, `${path}[${index}]`));
+    },
+    take(from, depth) {
+      const items = from.enterList(depth);
+      if (items > itemsMax) throw invalid("", `a list of at most ${itemsMax}`, null);
+      const list: T[] = [];
+      for (let i = 0; i < items; i++) list.push(takeField(field, from, depth + 1));
+      return list;
     },
   };
 }
@@ -228,6 +248,7 @@ function emptyObject<T>(): Record<string, T> {
 /** A record with named fields. Unknown keys are skipped when read; a missing one is an error unless its field is optional. */
 export function record<T extends object>(fields: { [K in keyof T]-?: Field<T[K]> }): Field<T> {
   const entries = Object.entries(fields) as [string, Field<unknown>][];
+  const keys = entries.map(([key]) => packedKey(key));
   const join = (path: string, key: string): string => (path === "" ? key : `${path}.${key}`);
   // A record mostly stands at the same place: its fields' names are joined once a place, not once a read.
   let place = "";
@@ -260,6 +281,19 @@ export function record<T extends object>(fields: { [K in keyof T]-?: Field<T[K]>
         map.set(key, field.write(item, join(path, key)));
       }
       return map;
+    },
+    take(from, depth) {
+      let left = from.enterMap(depth);
+      const out: Record<string, unknown> = {};
+      for (let i = 0; i < entries.length; i++) {
+        const [key, field] = entries[i]!;
+        if (left > 0 && from.skipKey(keys[i]!)) {
+          out[key] = takeField(field, from, depth + 1);
+          left--;
+        } else if (!field.optional) throw invalid(key, "where it is written", undefined);
+      }
+      if (left > 0) throw invalid("", "a record without other keys", null);
+      return out as T;
     },
   };
 }

@@ -24,7 +24,16 @@ export function readPayload(bytes: Uint8Array): WireMap {
   return map;
 }
 
-class PayloadReader {
+/** A key as it stands in a payload, head included. */
+export function packedKey(key: string): Uint8Array {
+  const bytes = Buffer.from(key, "utf8");
+  return bytes.length < 32
+    ? Buffer.concat([Buffer.of(0xa0 | bytes.length), bytes])
+    : Buffer.concat([Buffer.of(0xd9, bytes.length), bytes]);
+}
+
+/** Walks a payload value by value. */
+export class PayloadReader {
   at = 0;
   private values = 0;
   private readonly buffer: Buffer;
@@ -34,6 +43,46 @@ class PayloadReader {
     const { buffer, byteOffset, byteLength } = bytes;
     this.buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(buffer, byteOffset, byteLength);
     this.view = new DataView(buffer, byteOffset, byteLength);
+  }
+
+  /** True when every byte was read. */
+  get ended(): boolean {
+    return this.at === this.buffer.length;
+  }
+
+  /** Passes a null; false when the next value is another. */
+  skipNull(): boolean {
+    if (this.buffer[this.at] !== 0xc0) return false;
+    this.head();
+    return true;
+  }
+
+  /** Passes this key; false when another one stands here. */
+  skipKey(key: Uint8Array): boolean {
+    const { at, buffer } = this;
+    for (let i = 0; i < key.length; i++) if (buffer[at + i] !== key[i]) return false;
+    this.head();
+    this.at = at + key.length;
+    return true;
+  }
+
+  /** Goes into a map; the number of its entries. */
+  enterMap(depth: number): number {
+    const head = this.head();
+    const entries =
+      (head & 0xf0) === 0x80 ? head & 0x0f : head === 0xde || head === 0xdf ? this.length(head - 0xdd) : -1;
+    if (entries < 0) throw this.unreadable(this.at - 1);
+    this.enter(entries * 2, depth);
+    return entries;
+  }
+
+  /** Goes into a list; the number of its items. */
+  enterList(depth: number): number {
+    const head = this.head();
+    const items = (head & 0xf0) === 0x90 ? head & 0x0f : head === 0xdc || head === 0xdd ? this.length(head - 0xdb) : -1;
+    if (items < 0) throw this.unreadable(this.at - 1);
+    this.enter(items, depth);
+    return items;
   }
 
   /** The value at `at`, inside `depth` containers. */

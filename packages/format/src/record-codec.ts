@@ -1,7 +1,9 @@
 /** A record ↔ its payload bytes, checked on both sides: what could not be read back is refused when written. */
 import { TitoError } from "./errors.js";
+import { type Field, takeField } from "./fields.js";
 import { findTurnProblem } from "./invariants.js";
 import { packPayload, unpackPayload, type WireMap } from "./payload.js";
+import { PayloadProblem, PayloadReader } from "./payload-reader.js";
 import { RECORD_FIELDS } from "./record-fields.js";
 import { type RecordMap, RecordType, type RecordTypeName, type TurnRecord } from "./records.js";
 
@@ -35,14 +37,28 @@ export function decodeRecord(type: number, payload: Uint8Array, where: string): 
       hint: "read this file with the version of tito that wrote it, or a later one",
     });
   }
-  const wire = unpackPayload(payload, where);
+  const taken = takeRecord(name, payload);
+  const wire = taken === null ? unpackPayload(payload, where) : null;
   try {
-    const record = RECORD_FIELDS[name].read(wire, "");
+    const record = taken ?? RECORD_FIELDS[name].read(wire as WireMap, "");
     if (name === "turn") checkTurn(record as TurnRecord, "turn record");
     return { name, record } as NamedRecord;
   } catch (cause) {
     if (!TitoError.is(cause)) throw cause;
     throw new TitoError("format_invalid", `${where}: ${name}: ${cause.message}`, { cause });
+  }
+}
+
+/** A record that is laid out as this version writes it, read in one pass; null for any other, and for one with anything wrong in it. */
+export function takeRecord(name: RecordTypeName, payload: Uint8Array): RecordMap[RecordTypeName] | null {
+  const reader = new PayloadReader(payload);
+  const fields = RECORD_FIELDS[name] as Field<RecordMap[RecordTypeName]>;
+  try {
+    const record = takeField(fields, reader, 0);
+    return reader.ended ? record : null;
+  } catch (problem) {
+    if (problem instanceof PayloadProblem || TitoError.is(problem)) return null;
+    throw problem;
   }
 }
 

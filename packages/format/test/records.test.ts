@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toLogprobs, toTokenIds } from "../src/numbers.js";
-import { decodeRecord, encodeRecord } from "../src/record-codec.js";
+import { unpackPayload } from "../src/payload.js";
+import { decodeRecord, encodeRecord, takeRecord } from "../src/record-codec.js";
+import { RECORD_FIELDS } from "../src/record-fields.js";
 import { RecordType, type TurnRecord } from "../src/records.js";
 import { ids, turn } from "./support/records.js";
 
@@ -128,6 +130,56 @@ describe("a turn that does not mean what it says is refused on both sides", () =
     );
     expect(decodeRecord(0x80, payload, "x")).toBeNull();
     expect(() => decodeRecord(0x7f, payload, "x")).toThrowError(/unknown record type 0x7f/);
+  });
+});
+
+describe("the short way to read a record", () => {
+  const message = fc.record(
+    {
+      role: fc.constantFrom("user", "tool"),
+      content: fc.oneof(fc.string(), fc.constant(null)),
+      name: fc.string(),
+      reasoning: fc.string(),
+    },
+    { requiredKeys: ["role"] },
+  ) as fc.Arbitrary<TurnRecord["message"]>;
+  const payloads = fc
+    .record({
+      messages_new: fc.array(message, { maxLength: 20 }),
+      message,
+      malformed: fc.boolean(),
+      stop_reason: fc.oneof(fc.string(), fc.nat(), fc.constant(null)),
+    })
+    .map((more) => Buffer.from(encodeRecord("turn", turn("a", ids(1, 5), ids(9, 3), 2, more))));
+
+  it("is open to every record as we write it, and gives what the long way gives", () => {
+    fc.assert(
+      fc.property(payloads, (payload) => {
+        expect(takeRecord("turn", payload)).toStrictEqual(RECORD_FIELDS.turn.read(unpackPayload(payload, "x"), ""));
+      }),
+    );
+  });
+
+  it("never takes what the long way refuses or reads otherwise, whatever byte is changed", () => {
+    fc.assert(
+      fc.property(payloads, fc.nat(), fc.integer({ min: 0, max: 255 }), (payload, at, byte) => {
+        payload[at % payload.length] = byte;
+        const taken = takeRecord("turn", payload);
+        if (taken !== null) expect(taken).toStrictEqual(RECORD_FIELDS.turn.read(unpackPayload(payload, "x"), ""));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("is closed to another order of keys, an unknown key and a key that stands twice", () => {
+    const payload = Buffer.from(encodeRecord("gap", { call_id: null, reason: "r", at_ms: 1 }));
+    expect(takeRecord("gap", payload)).toStrictEqual({ call_id: null, reason: "r", at_ms: 1 });
+    const wider = Buffer.concat([Buffer.from([0x84]), payload.subarray(1), Buffer.from("a66675747572659101", "hex")]);
+    expect(takeRecord("gap", wider)).toBeNull();
+    const call = payload.subarray(1, 10);
+    const twice = Buffer.concat([Buffer.from([0x84]), call, payload.subarray(1)]);
+    expect(takeRecord("gap", twice)).toBeNull();
+    expect(takeRecord("gap", Buffer.concat([payload.subarray(0, 1), payload.subarray(10), call]))).toBeNull();
   });
 });
 
