@@ -1,7 +1,8 @@
 /** From a planned sample to its arrays, with the promises of a sample checked while they are made. Pure. */
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { TitoError } from "@tito/format";
 import type { PlannedSample, PlannedSpan } from "./build.js";
+import type { EvidenceTurn } from "./evidence.js";
 
 /** `tokens`, `loss_mask` and `logprobs` have the same length. `logprobs[i]` belongs to `tokens[i]` given what stands before it. */
 export interface SampleArrays {
@@ -49,30 +50,55 @@ export function assertSample(sample: PlannedSample, arrays: SampleArrays, where:
   };
   const { tokens, logprobs, loss_mask } = arrays;
   if (tokens.length !== logprobs.length || tokens.length !== loss_mask.length) broken("arrays differ in length");
-  const bytes = new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength);
-  const hash = createHash("sha256");
+  const bytes = bytesOf(tokens);
+  const prompts = new PromptCheck(sample, tokens);
   let at = 0;
   for (const span of sample.spans) {
-    if (span.start !== at || span.end <= span.start) broken(`spans leave a hole or overlap at token ${at}`);
+    const { start, end, turn } = span;
+    if (start !== at || end <= start) broken(`spans leave a hole or overlap at token ${at}`);
     if (span.kind === "action") {
-      if (span.from === 0 && !sameBytes(hash.copy().digest(), span.turn.prompt_sha256)) {
-        broken(`turn ${span.turn.turn} was sampled behind another prompt than tokens 0 to ${span.start}`);
+      if (span.from === 0 && !prompts.holds(turn, start)) {
+        broken(`turn ${turn.turn} was sampled behind another prompt than tokens 0 to ${start}`);
       }
-      const sampled = span.turn.sampled_ids.subarray(span.from, span.from + span.end - span.start);
-      if (!sameBytes(bytesOf(sampled), bytes.subarray(span.start * 4, span.end * 4))) {
-        broken(`tokens ${span.start} to ${span.end} are not the ids that turn ${span.turn.turn} sampled`);
+      const sampled = turn.sampled_ids.subarray(span.from, span.from + end - start);
+      if (!sameBytes(bytesOf(sampled), bytes.subarray(start * 4, end * 4))) {
+        broken(`tokens ${start} to ${end} are not the ids that turn ${turn.turn} sampled`);
       }
       if (span.reason === "trained") assertFinite(span, broken);
-    } else if (span.reason === "trained") broken(`token ${span.start} trains and was not sampled`);
-    hash.update(bytes.subarray(span.start * 4, span.end * 4));
-    at = span.end;
+    } else if (span.reason === "trained") broken(`token ${start} trains and was not sampled`);
+    at = end;
   }
   if (at !== tokens.length) broken(`spans end at token ${at} of ${tokens.length}`);
 }
 
+/** Says whether tokens up to a place are a turn's recorded prompt: known from reading when they are the very memory that was hashed then, else hashed here. */
+class PromptCheck {
+  private hash: Hash | null = null;
+  private hashed = 0;
+  private readonly sameMemory: boolean;
+
+  constructor(
+    private readonly sample: PlannedSample,
+    private readonly tokens: Int32Array,
+  ) {
+    const { tokens: line } = sample.line;
+    this.sameMemory = tokens.buffer === line.buffer && tokens.byteOffset === line.byteOffset;
+  }
+
+  /** Asked in order of `length`. */
+  holds(turn: EvidenceTurn, length: number): boolean {
+    if (this.sameMemory && this.sample.line.proven.get(turn) === length) return true;
+    this.hash ??= createHash("sha256");
+    this.hash.update(bytesOf(this.tokens.subarray(this.hashed, length)));
+    this.hashed = length;
+    return sameBytes(this.hash.copy().digest(), turn.prompt_sha256);
+  }
+}
+
 function assertFinite(span: PlannedSpan, broken: (what: string) => never): void {
   const recorded = span.turn.logprobs;
-  for (let i = span.from; i < span.from + span.end - span.start; i += 1) {
+  const end = span.from + span.end - span.start;
+  for (let i = span.from; i < end; i += 1) {
     if (!Number.isFinite(recorded?.[i])) broken(`token ${span.start + i - span.from} trains without a logprob`);
   }
 }

@@ -96,24 +96,28 @@ function ownSpans(cut: Cut, verdicts: readonly SelectedRange[][], shown: Map<num
   let trained = 0;
   for (const piece of cut.pieces) {
     if (piece.kind !== "action") {
-      spans.push({ ...piece, from: 0, reason: piece.kind });
+      spans.push(spanOf(piece, piece.start, piece.end, piece.kind));
       continue;
     }
     const tokens = piece.end - piece.start;
     const before = Math.min(shown.get(piece.turn.turn) ?? 0, tokens);
-    if (before > 0) spans.push({ ...piece, end: piece.start + before, from: 0, reason: "shared_prefix" });
+    if (before > 0) spans.push(spanOf(piece, piece.start, piece.start + before, "shared_prefix"));
     for (const range of verdicts[piece.turn.turn]!) {
       const start = Math.max(range.start, before);
       const end = Math.min(range.end, tokens);
       if (start >= end) continue;
-      const place = { start: piece.start + start, end: piece.start + end };
-      spans.push({ ...piece, ...place, from: start, reason: range.reason ?? "trained" });
+      spans.push(spanOf(piece, piece.start + start, piece.start + end, range.reason ?? "trained"));
       if (range.reason === null) trained += end - start;
     }
     shown.set(piece.turn.turn, Math.max(tokens, shown.get(piece.turn.turn) ?? 0));
   }
   const last = cut.pieces[cut.pieces.length - 1]!.turn;
   return { line: cut.line, segments: cut.segments, length: cut.length, spans, last, trained_tokens: trained };
+}
+
+/** The part `[start, end)` of a piece. */
+function spanOf(piece: Piece, start: number, end: number, reason: SpanReason): PlannedSpan {
+  return { start, end, kind: piece.kind, turn: piece.turn, from: start - piece.start, reason };
 }
 
 /** Sampled ids that no sample shows: given up by a realignment, too long, overtaken on their line, or unreadable. */

@@ -36,12 +36,13 @@ function markMismatches(segments: readonly EvidenceSegment[], lines: Lines): boo
   let marked = false;
   for (const segment of segments) {
     if (segment.turns.every((turn) => turn.damage !== null)) continue;
-    const { tokens, pieces } = lines.of(segment.segment);
+    const { tokens, pieces, proven } = lines.of(segment.segment);
     const own = new Set(segment.turns);
     const hash = createHash("sha256");
     for (const piece of pieces) {
       if (piece.kind === "action" && own.has(piece.turn)) {
-        if (Buffer.compare(hash.copy().digest(), piece.turn.prompt_sha256) !== 0) {
+        if (Buffer.compare(hash.copy().digest(), piece.turn.prompt_sha256) === 0) proven.set(piece.turn, piece.start);
+        else {
           piece.turn.damage = "its prompt ids have another digest than when they were recorded";
           marked = true;
         }

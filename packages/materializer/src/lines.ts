@@ -25,6 +25,8 @@ export interface Line {
   /** Own turns whose sampled ids are (at least partly) on the line. */
   turns: EvidenceTurn[];
   tokens: Int32Array;
+  /** Own turns whose recorded prompt digest was found to be that of `tokens` up to this length. */
+  proven: Map<EvidenceTurn, number>;
 }
 
 /** Cuts a list of pieces at `end` tokens. */
@@ -101,7 +103,15 @@ export class Lines {
     }
     const own = new Set(segment.turns);
     const turns = [...new Set(pieces.filter((p) => p.kind === "action" && own.has(p.turn)).map((p) => p.turn))];
-    return { segment: segment.segment, pieces, length, inherited: Math.min(inherited, length), turns, tokens };
+    return {
+      segment: segment.segment,
+      pieces,
+      length,
+      inherited: Math.min(inherited, length),
+      turns,
+      tokens,
+      proven: new Map(),
+    };
   }
 }
 
