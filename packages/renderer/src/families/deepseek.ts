@@ -50,7 +50,11 @@ export const deepseek =
   (spans, { reasoning_open }) => {
     const { reasoning, rest } = takeReasoning(spans, THINK, reasoning_open, (text) => text);
     const first = findToken(rest, DEEPSEEK_TOKENS.calls);
-    if (first < 0) return { reasoning, content: rawText(rest), calls: [], malformed: false };
+    if (first < 0) {
+      // Parts of a call without its beginning.
+      const malformed = Object.values(DEEPSEEK_TOKENS).some((token) => findToken(rest, token) >= 0);
+      return { reasoning, content: rawText(rest), calls: [], malformed };
+    }
     const calls = readCalls(rest.slice(first + 1), form);
     if (calls === null) return { reasoning, content: rawText(rest), calls: [], malformed: true };
     return { reasoning, content: rawText(rest.slice(0, first)), calls, malformed: false };

@@ -59,7 +59,11 @@ export function parseMarkedCalls(
     marks.think === null ? { reasoning: null, rest: spans } : takeReasoning(spans, marks.think, opened, form.reasoning);
   const first = findToken(rest, marks.call.open);
   const after = reasoning !== null;
-  if (first < 0) return { reasoning, content: contentBefore(rest, form, after, false), calls: [], malformed: false };
+  if (first < 0) {
+    // An end of a call that never began is half a call.
+    const malformed = findToken(rest, marks.call.close) >= 0;
+    return { reasoning, content: contentBefore(rest, form, after, false), calls: [], malformed };
+  }
   const bodies = callBodies(rest.slice(first), marks.call);
   const calls = bodies?.map(read) ?? [null];
   if (calls.includes(null)) {

@@ -40,7 +40,11 @@ function readSection(spans: readonly Span[]): ParsedCall[] | null {
 export const kimiK2: Parse = (spans, { reasoning_open }) => {
   const { reasoning, rest } = takeReasoning(spans, THINK, reasoning_open, (text) => text);
   const first = findToken(rest, KIMI_TOKENS.section);
-  if (first < 0) return { reasoning, content: rawText(rest), calls: [], malformed: false };
+  if (first < 0) {
+    // Parts of a call without its beginning.
+    const malformed = Object.values(KIMI_TOKENS).some((token) => findToken(rest, token) >= 0);
+    return { reasoning, content: rawText(rest), calls: [], malformed };
+  }
   const calls = readSection(rest.slice(first + 1));
   if (calls === null) return { reasoning, content: rawText(rest), calls: [], malformed: true };
   return { reasoning, content: rawText(rest.slice(0, first)), calls, malformed: false };

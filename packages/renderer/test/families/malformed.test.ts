@@ -48,6 +48,33 @@ describe("a call that does not follow the family's form", () => {
   });
 });
 
+/** What ends a call, by family; the others have no mark for it, or read it in its place only. */
+const ENDS: Record<string, string> = {
+  ...Object.fromEntries(
+    ["demo", "qwen2.5", "qwen3", "qwen3-coder", "qwen3.5", "glm-4.6", "glm-4.7", "glm-5", "glm-5.3"].map((family) => [
+      family,
+      "</tool_call>",
+    ]),
+  ),
+  "kimi-k2": "<|tool_call_end|><|tool_calls_section_end|>",
+  "deepseek-v3": "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+  "deepseek-v3.1": "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+  "deepseek-v3.2": "</｜DSML｜function_calls>",
+  "deepseek-v4": "</｜DSML｜tool_calls>",
+  "minimax-m2": "</minimax:tool_call>",
+};
+
+describe("the end of a call that never began", () => {
+  it.each(Object.entries(ENDS))("of %s is raw text with the flag set", async (family, end) => {
+    const renderer = await openByteRenderer(family);
+    const text = `{"name": "bash", "arguments": {}}${end}`;
+    const context = { promptTail: new Int32Array(0), promptTokens: 9, tools: [] };
+    const { message, malformed } = renderer.parse(renderer.tokenizer.encode(text), context);
+    expect(malformed).toBe(true);
+    expect(message).toEqual({ role: "assistant", content: text });
+  });
+});
+
 describe("tool-call ids", () => {
   it("are the same for the same ids at the same place, and differ by place, ids and order", async () => {
     const renderer = await openByteRenderer("demo");
