@@ -5,8 +5,7 @@ import { ChatTemplate } from "../../src/template/chat-template.js";
 import { tryLosslessJson } from "../../src/template/lossless-json.js";
 import { openByteRenderer } from "../byte-bundles.js";
 
-const VALUES =
-  '{"none":null,"text":"abc","yes":true,"list":[1,2.0],"named":{"items":5,"get":1}}';
+const VALUES = '{"none":null,"text":"abc","yes":true,"list":[1,2.0],"named":{"items":5,"get":1}}';
 
 /** What jinja2 3.1.6 prints, in the environment that transformers 5.24.0 makes; null where it refuses. */
 const EXPRESSIONS: [expression: string, printed: string | null][] = [
