@@ -1,4 +1,5 @@
 import { readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -11,9 +12,19 @@ const alias = readdirSync(packagesDir).flatMap((name) => [
 
 const slow = ["**/*.e2e.test.ts", "**/*.crash.test.ts", "**/node_modules/**", "**/dist/**"];
 
+// End-to-end tests that compare times or memory within one run: nothing else runs beside them.
+const measured = [
+  "scripts/test/sidecar-program.e2e.test.ts",
+  "packages/sidecar/test/gateway-load.e2e.test.ts",
+  "packages/sidecar/test/slow-reader.e2e.test.ts",
+  "packages/sidecar/test/slow-sender.e2e.test.ts",
+];
+
 export default defineConfig({
   resolve: { alias },
   test: {
+    // Also on two cores: by itself vitest leaves one of them idle.
+    maxWorkers: availableParallelism(),
     projects: [
       {
         extends: true,
@@ -29,7 +40,16 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["packages/*/test/**/*.e2e.test.ts", "scripts/test/**/*.e2e.test.ts"],
-          exclude: ["**/node_modules/**", "**/dist/**"],
+          exclude: [...measured, "**/node_modules/**", "**/dist/**"],
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "measured",
+          include: measured,
           testTimeout: 180_000,
           hookTimeout: 120_000,
           fileParallelism: false,
