@@ -182,3 +182,12 @@ export function filesBelow(dir: string): { path: string; bytes: Buffer }[] {
     .filter((path) => statSync(path).isFile())
     .map((path) => ({ path, bytes: readFileSync(path) }));
 }
+
+/** Something that happens once: what waits for it, and what makes it happen. */
+export function signal(): [happened: Promise<void>, happen: () => void] {
+  let happen: () => void = () => undefined;
+  const happened = new Promise<void>((resolve) => {
+    happen = resolve;
+  });
+  return [happened, happen];
+}

@@ -8,6 +8,7 @@ import {
   postChat,
   scriptedEngine,
   serverBefore,
+  signal,
   startTestSidecar,
   turnsOf,
   user,
@@ -18,14 +19,8 @@ const HELLO = { messages: [user("hello")] };
 
 it("an answer that was never recorded is not replayed: a retry is a sample of its own, on record", async () => {
   const engine = await scriptedEngine(RULES);
-  let asked: () => void = () => undefined;
-  const reached = new Promise<void>((resolve) => {
-    asked = resolve;
-  });
-  let open: () => void = () => undefined;
-  const gate = new Promise<void>((resolve) => {
-    open = resolve;
-  });
+  const [reached, asked] = signal();
+  const [gate, open] = signal();
   const held = await serverBefore(engine, (request, response) => {
     if (request.url !== "/v1/chat/completions" || request.headers["x-tito-probe"] !== undefined) return false;
     void (async () => {

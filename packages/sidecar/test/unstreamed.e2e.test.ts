@@ -7,6 +7,7 @@ import {
   readEvents,
   scriptedEngine,
   serverBefore,
+  signal,
   startTestSidecar,
   turnsOf,
   user,
@@ -117,14 +118,8 @@ describe.each(sources)("an unstreamed call ($name)", ({ options }) => {
 describe("the engine's refusal of an unstreamed call", () => {
   it("keeps its status however long it took: no byte goes out before the engine has taken the call", async () => {
     const engine = await scriptedEngine(RULES);
-    let answer: () => void = () => undefined;
-    const waiting = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    let asked: () => void = () => undefined;
-    const reached = new Promise<void>((resolve) => {
-      asked = resolve;
-    });
+    const [waiting, answer] = signal();
+    const [reached, asked] = signal();
     const slow = await serverBefore(engine, (request, response) => {
       if (request.url !== "/v1/chat/completions" || request.headers["x-tito-probe"] !== undefined) return false;
       asked();
