@@ -7,7 +7,7 @@ import { TitoError } from "@tito/format";
 import { ChatAssembly } from "./chat-assembly.js";
 import { CHAT_DONE, chatFrame } from "./dialect/chat-reply.js";
 import type { DialectCodec, NeutralRequest, ReplyEvent, StreamEncoder } from "./dialect/neutral.js";
-import { editObject, findSlice, sliceArray, sliceObject, sliceText } from "./json/slices.js";
+import { type Ends, editObject, findSlice, type Slice, sliceArray, sliceObject, sliceText } from "./json/slices.js";
 import { finishOf } from "./prompt/engine-source.js";
 import type { EngineChunk } from "./sample/engine-chunk.js";
 
@@ -98,26 +98,35 @@ function strip(raw: string, finish: string | null, hasCalls: boolean, wishes: Ch
     edits.set("sglext", null);
   }
   if (dropUsage) edits.set("usage", null);
-  const slices = sliceObject(raw);
+  const ends: Ends = new Map();
+  const slices = sliceObject(raw, 0, ends);
   const choices = findSlice(slices, "choices");
   if (choices !== undefined && raw[choices.valueStart] === "[") {
-    const text = sliceText(raw, choices);
-    edits.set(
-      "choices",
-      editItems(text, (choice) => stripChoice(choice, finish, hasCalls, wishes)),
-    );
+    let out = "";
+    let from = choices.valueStart;
+    for (const { start, end } of sliceArray(raw, choices.valueStart, ends)) {
+      const members = sliceObject(raw, start, ends).map((slice) => moved(slice, -start));
+      out += raw.slice(from, start) + stripChoice(raw.slice(start, end), members, finish, hasCalls, wishes);
+      from = end;
+    }
+    edits.set("choices", out + raw.slice(from, choices.valueEnd));
   }
   return editObject(raw, edits, slices);
 }
 
-function stripChoice(choice: string, finish: string | null, hasCalls: boolean, wishes: ChatWishes): string {
+function stripChoice(
+  choice: string,
+  slices: readonly Slice[],
+  finish: string | null,
+  hasCalls: boolean,
+  wishes: ChatWishes,
+): string {
   const edits = new Map<string, string | null>();
   if (!wishes.tokenIds) {
     edits.set("token_ids", null);
     edits.set("prompt_token_ids", null);
     edits.set("meta_info", null);
   }
-  const slices = sliceObject(choice);
   if (!wishes.logprobs && findSlice(slices, "logprobs") !== undefined) edits.set("logprobs", "null");
   const said = findSlice(slices, "finish_reason");
   if (finish !== null && hasCalls && said !== undefined && sliceText(choice, said) === '"stop"') {
@@ -126,13 +135,7 @@ function stripChoice(choice: string, finish: string | null, hasCalls: boolean, w
   return editObject(choice, edits, slices);
 }
 
-/** Changes the objects of an array text, keeping everything between them. */
-function editItems(text: string, edit: (item: string) => string): string {
-  let out = "";
-  let from = 0;
-  for (const item of sliceArray(text)) {
-    out += text.slice(from, item.start) + edit(text.slice(item.start, item.end));
-    from = item.end;
-  }
-  return out + text.slice(from);
+function moved(slice: Slice, by: number): Slice {
+  const { key, keyStart, valueStart, valueEnd } = slice;
+  return { key, keyStart: keyStart + by, valueStart: valueStart + by, valueEnd: valueEnd + by };
 }

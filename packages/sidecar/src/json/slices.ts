@@ -17,8 +17,14 @@ const SPACE = /[ \t\n\r]*/y;
 const SCALAR_END = /[,\]}\s]/g;
 const BRACKET_OR_QUOTE = /["[\]{}]/g;
 
+/** Where the objects and arrays of one text end, by where they start: what was walked over once is not walked over again when it is cut itself. */
+export type Ends = Map<number, number>;
+
+/** Deeper ones are not noted: a reply's evidence holds thousands. */
+const NOTED_DEPTH_MAX = 3;
+
 /** Members of the object that `text` holds from `start` on, in the order of the text, duplicates included. */
-export function sliceObject(text: string, start = 0): Slice[] {
+export function sliceObject(text: string, start = 0, ends?: Ends): Slice[] {
   let at = skipSpace(text, start);
   if (text[at] !== "{") throw notJson(text, at, "an object");
   const slices: Slice[] = [];
@@ -30,7 +36,7 @@ export function sliceObject(text: string, start = 0): Slice[] {
     at = skipSpace(text, keyEnd);
     if (text[at] !== ":") throw notJson(text, at, '":"');
     const valueStart = skipSpace(text, at + 1);
-    const valueEnd = skipValue(text, valueStart);
+    const valueEnd = skipValue(text, valueStart, ends);
     slices.push({ key: decodeKey(text, keyStart, keyEnd), keyStart, valueStart, valueEnd });
     at = nextMember(text, valueEnd, "}");
   }
@@ -38,13 +44,13 @@ export function sliceObject(text: string, start = 0): Slice[] {
 }
 
 /** Start and end of each item of the array that `text` holds from `start` on. */
-export function sliceArray(text: string, start = 0): { start: number; end: number }[] {
+export function sliceArray(text: string, start = 0, ends?: Ends): { start: number; end: number }[] {
   let at = skipSpace(text, start);
   if (text[at] !== "[") throw notJson(text, at, "an array");
   const items: { start: number; end: number }[] = [];
   at = skipSpace(text, at + 1);
   while (text[at] !== "]") {
-    const end = skipValue(text, at);
+    const end = skipValue(text, at, ends);
     items.push({ start: at, end });
     at = nextMember(text, end, "]");
   }
@@ -134,7 +140,7 @@ function skipString(text: string, start: number): number {
   }
 }
 
-function skipValue(text: string, start: number): number {
+function skipValue(text: string, start: number, ends?: Ends): number {
   const first = text[start];
   if (first === '"') return skipString(text, start);
   if (first !== "{" && first !== "[") {
@@ -143,6 +149,9 @@ function skipValue(text: string, start: number): number {
     if (end === start) throw notJson(text, start, "a value");
     return end;
   }
+  const known = ends?.get(start);
+  if (known !== undefined) return known;
+  const open: number[] = [];
   let depth = 0;
   let at = start;
   for (;;) {
@@ -154,7 +163,13 @@ function skipValue(text: string, start: number): number {
       continue;
     }
     at = found.index + 1;
-    depth += found[0] === "{" || found[0] === "[" ? 1 : -1;
+    if (found[0] === "{" || found[0] === "[") {
+      depth += 1;
+      if (depth <= NOTED_DEPTH_MAX) open.push(found.index);
+      continue;
+    }
+    if (depth <= NOTED_DEPTH_MAX) ends?.set(open.pop()!, at);
+    depth -= 1;
     if (depth === 0) return at;
   }
 }

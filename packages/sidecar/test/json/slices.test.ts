@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { editObject, findSlice, parseEngineJson, sliceArray, sliceObject, sliceText } from "../../src/json/slices.js";
+import {
+  type Ends,
+  editObject,
+  findSlice,
+  parseEngineJson,
+  sliceArray,
+  sliceObject,
+  sliceText,
+} from "../../src/json/slices.js";
 
 describe("slicing JSON", () => {
   it("finds every member of any object, in order, as JSON.parse reads it", () => {
@@ -20,6 +28,22 @@ describe("slicing JSON", () => {
       fc.property(fc.array(fc.jsonValue()), (array) => {
         const text = JSON.stringify(array, null, 1);
         expect(sliceArray(text).map(({ start, end }) => JSON.parse(text.slice(start, end)))).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+
+  it("cuts what it walked over before as it would cut it afresh, and does not walk over it again", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(undefined, "\t"), (value, indent) => {
+        const text = JSON.stringify({ first: value, choices: [{ inner: { deep: [value] } }, value] }, null, indent);
+        const ends: Ends = new Map();
+        const choices = findSlice(sliceObject(text, 0, ends), "choices")!.valueStart;
+        const noted = ends.size;
+        const items = sliceArray(text, choices, ends);
+        expect(items).toEqual(sliceArray(text, choices));
+        expect(sliceObject(text, items[0]!.start, ends)).toEqual(sliceObject(text, items[0]!.start));
+        expect(ends.size).toBe(noted);
+        for (const [start, end] of ends) expect(() => JSON.parse(text.slice(start, end)) as unknown).not.toThrow();
       }),
     );
   });
