@@ -190,9 +190,15 @@ class Verification {
     }
     this.journals.forEach(({ file, header }, index) => {
       if (header === null || header.previous_head === null) return;
-      expected.add(index === 0 ? [] : [this.journals[index - 1]!.file], "head", header.previous_head, file);
+      const before = this.journalBefore(index);
+      expected.add(before === undefined ? [] : [before.file], "head", header.previous_head, file);
     });
     return expected;
+  }
+
+  /** The journal that the one at `index` follows: a boot that died inside its header left nothing to follow. */
+  private journalBefore(index: number): Opened<JournalHeader> | undefined {
+    return this.journals.slice(0, index).findLast((item) => item.header !== null);
   }
 
   private walkJournal(journal: Opened<JournalHeader>, expected: Map<number, ExpectedHead[]>): void {
@@ -365,11 +371,13 @@ class Verification {
   /** Each journal begins where the one before ended; only the process that wrote both may have left more in it. */
   private checkSuccession(): void {
     this.journals.forEach((journal, index) => {
-      const before = this.journals[index - 1];
+      const before = this.journalBefore(index);
       const head = before === undefined ? null : this.ends.get(before.file)!.head;
       if (journal.header === null || before === undefined || head === null) return;
       const { previous_head, boot_id } = journal.header;
       if (previous_head === null) {
+        // a process that goes on because its journal broke before anything of it was durable
+        if (boot_id === before.header?.boot_id) return;
         this.findings.addFile(
           "tampered",
           "head_missing",

@@ -58,7 +58,7 @@ export async function createTrajectoryWriter(options: TrajectoryWriterOptions): 
       throw new TitoError("trajectory_sealed", `${dir.root.path} is sealed`, { hint: "use another --trajectory-id" });
     }
     boot = takeBoot(dir);
-    const recovered = boot === 1 ? null : recover(dir.root.path);
+    const recovered = boot === 1 ? null : await recover(dir, options.durability ?? "fsync");
     return await TrajectoryWriter.start(options, dir, boot, recovered);
   } catch (cause) {
     if (boot !== null) releaseBoot(dir, boot);

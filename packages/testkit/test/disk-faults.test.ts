@@ -9,6 +9,7 @@ import {
   type TrajectoryLog,
   type TrajectoryWriter,
   turnsInCommitOrder,
+  verifyTrajectory,
 } from "@tito/format";
 import { afterEach, describe, expect, it } from "vitest";
 import { type DiskCall, type DiskFault, FaultDisk } from "../src/fault-disk.js";
@@ -107,9 +108,31 @@ function check(out: string, outcome: Outcome, where: string): TrajectoryLog | nu
   return log;
 }
 
+/** The machine's trouble is nobody's edit: neither what it left nor what the next boot makes of it is ever called tampered. */
+async function checkVerdicts(out: string, outcome: Outcome, where: string): Promise<void> {
+  const dir = path.join(out, "t1");
+  if (!outcome.created) return;
+  expectNoTampering(dir, `${where}, as it was left`);
+  if (outcome.sealed) return;
+  const next = await openWriter(out, {}).catch((error: unknown) => {
+    expect(TitoError.is(error), String(error)).toBe(true);
+    return null;
+  });
+  if (next === null) return;
+  await next.commitTurn({ open: { segment: next.nextSegment, parent: null }, turn: new Conversation("next").next() });
+  await next.seal({ reason: "test" });
+  expectNoTampering(dir, `${where}, after the next boot`);
+}
+
+function expectNoTampering(dir: string, where: string): void {
+  const tampered = verifyTrajectory(dir).findings.filter((finding) => finding.severity === "tampered");
+  expect(tampered, where).toEqual([]);
+}
+
 /** What can fail, and on which calls it does. */
 const FAULTS: [DiskFault["error"], DiskCall[] | undefined][] = [
   ["EIO", undefined],
+  ["EIO", ["fdatasync", "fsync"]],
   ["ENOSPC", ["open", "writev", "mkdir", "rename"]],
   ["EDQUOT", ["open", "writev", "fdatasync", "close"]],
   ["EMFILE", ["open"]],
@@ -121,7 +144,7 @@ const FAULTS: [DiskFault["error"], DiskCall[] | undefined][] = [
 describe("the N-th system call fails", () => {
   for (const [error, calls] of FAULTS) {
     for (const forever of [false, true]) {
-      it(`${error}${forever ? " from then on" : " once"}, for every N until a run is clean`, async () => {
+      it(`${error}${calls === undefined ? "" : ` of ${calls.join(", ")}`}${forever ? " from then on" : " once"}, for every N until a run is clean`, async () => {
         for (let at = 1; ; at++) {
           const out = tempDir();
           const disk = new FaultDisk({ error, at, forever, ...(calls === undefined ? {} : { calls }) });
@@ -131,7 +154,9 @@ describe("the N-th system call fails", () => {
             expect(at).toBeGreaterThan(10);
             break;
           }
-          check(out, outcome, `${error} at call ${at} of ${calls ?? "all"}`);
+          const where = `${error} at call ${at} of ${calls ?? "all"}`;
+          check(out, outcome, where);
+          await checkVerdicts(out, outcome, where);
           fs.rmSync(out, { recursive: true });
         }
       });
@@ -157,12 +182,48 @@ describe("the power goes", () => {
       const disk = new FaultDisk({ error: "EIO", at, forever: true });
       const outcome = await live(out, disk);
       disk.cutPower(seed + run);
-      if (outcome.created)
-        checkPrefix(out, outcome, `seed ${seed} run ${run}, power cut at call ${at} (${disk.calls[at - 1]})`);
+      const where = `seed ${seed} run ${run}, power cut at call ${at} (${disk.calls[at - 1]})`;
+      if (outcome.created) checkPrefix(out, outcome, where);
+      await checkVerdicts(out, outcome, where);
       fs.rmSync(out, { recursive: true });
     }
   });
 });
+
+describe("a process dies, the next boot goes on, and then the power goes", () => {
+  it("what the next boot released is there, with all that it builds on: also what the first had only written", async () => {
+    for (let seed = 1; seed <= 40; seed++) {
+      const out = tempDir();
+      const disk = new FaultDisk();
+      const first = await openWriter(out, { disk });
+      const main = new Conversation("main");
+      await first.commitTurn({ open: { parent: null }, turn: main.next() });
+      disk.setFault({ error: "EIO", at: 1, forever: true, calls: ["fdatasync"] });
+      await first.commitTurn({ segment: 1, turn: main.next() }).catch(() => undefined);
+      first.abandon();
+      disk.setFault(null);
+      const second = await openWriter(out, { disk });
+      const recovered = second.recovered!.lines.lineLength(1);
+      expect(recovered).toBe(main.line.length);
+      const parent = { segment: 1, tokens: main.line.length };
+      await second.commitTurn({ open: { segment: 2, parent }, turn: main.next() });
+      disk.cutPower(seed);
+      const where = `seed ${seed}`;
+      checkPrefix(out, RELEASED_BY_BOTH, where);
+      expectNoTampering(path.join(out, "t1"), where);
+      fs.rmSync(out, { recursive: true });
+    }
+  });
+});
+
+/** The first turn by the first boot, the third by the second; the second turn was written, and not released. */
+const RELEASED_BY_BOTH: Outcome = {
+  released: ["main-1", "main-3"],
+  refused: [],
+  created: true,
+  sealed: false,
+  state: "ok",
+};
 
 function checkPrefix(out: string, outcome: Outcome, where: string): void {
   const log = readTrajectory(path.join(out, "t1"), { mode: "tail" });
