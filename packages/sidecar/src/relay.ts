@@ -6,10 +6,12 @@
 import { TitoError } from "@tito/format";
 import { ChatAssembly } from "./chat-assembly.js";
 import { CHAT_DONE, chatFrame } from "./dialect/chat-reply.js";
-import type { DialectCodec, NeutralRequest, ReplyEvent, StreamEncoder } from "./dialect/neutral.js";
+import { rightUsage } from "./dialect/chat-usage.js";
+import type { DialectCodec, NeutralRequest, ReplyEvent, StreamEncoder, Usage } from "./dialect/neutral.js";
 import { type Ends, editObject, findSlice, type Slice, sliceArray, sliceObject, sliceText } from "./json/slices.js";
 import { finishOf } from "./prompt/engine-source.js";
 import type { EngineChunk } from "./sample/engine-chunk.js";
+import { withinBounds } from "./sample/usage.js";
 
 export interface Frame {
   text: string;
@@ -54,52 +56,103 @@ export function chatWishes(request: NeutralRequest, bodyText: string): ChatWishe
   };
 }
 
-/** The engine's bytes, minus what only the sidecar asked for. */
+/** The engine's bytes, minus what only the sidecar asked for, and with the usage that is true. */
 export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
   let holding = false;
   let sawCalls = false;
+  // What the usage of the whole reply is told with, once that is known: the engine's own chunk for it, else its first chunk.
+  let usageChunk: string | null = null;
+  let first: string | null = null;
+  const running = new RunningUsage();
   const assembly = new ChatAssembly(wishes);
   return {
     chunk: (raw, chunk) => {
       sawCalls ||= chunk.tools.length > 0;
       holding ||= chunk.finish !== null;
+      running.add(chunk);
       if (saysNothing(raw, chunk, wishes)) return [];
-      return [{ text: chatFrame(strip(raw, chunk.finish, sawCalls, wishes, !wishes.usage)), held: holding }];
+      first ??= raw;
+      if (wishes.usage && chunk.usage !== null && hasNoChoice(raw)) {
+        usageChunk = raw;
+        return [];
+      }
+      const usage = wishes.usage ? running.at(chunk) : "none";
+      return [
+        { text: chatFrame(strip(raw, { finish: chunk.finish, hasCalls: sawCalls, usage }, wishes)), held: holding },
+      ];
     },
     collect: (raw, chunk) => assembly.add(raw, chunk),
-    end: () => [{ text: CHAT_DONE, held: true }],
+    end: (events) => {
+      const frames = [{ text: CHAT_DONE, held: true }];
+      const raw = usageChunk ?? (first === null ? null : editObject(first, new Map([["choices", "[]"]])));
+      const usage = finishIn(events)?.usage;
+      if (!wishes.usage || raw === null || usage === undefined) return frames;
+      return [{ text: chatFrame(strip(raw, { finish: null, hasCalls: false, usage }, wishes)), held: true }, ...frames];
+    },
     body: (whole, events) => {
       const raw = whole ?? assembly.body(events);
       if (raw === null) throw new TitoError("upstream_invalid", "the engine's stream held no answer");
-      const finish = events.find((event) => event.type === "finish");
-      const calls = events.some((event) => event.type === "tool_call");
-      return strip(
-        raw,
-        finish?.type === "finish" && finish.reason === "length" ? "length" : "stop",
-        calls,
-        wishes,
-        false,
-      );
+      const finish = finishIn(events);
+      const hasCalls = events.some((event) => event.type === "tool_call");
+      const told = { finish: finish?.reason === "length" ? "length" : "stop", hasCalls, usage: finish?.usage ?? null };
+      return strip(raw, told, wishes);
     },
   };
 }
 
+/** Counts of a reply that is still going on: some engines tell them with each chunk, where they are asked to. */
+class RunningUsage {
+  private promptTokens: number | null = null;
+  private completionTokens = 0;
+
+  add(chunk: EngineChunk): void {
+    this.promptTokens ??= chunk.promptIds?.length ?? null;
+    this.completionTokens += chunk.sampled?.ids.length ?? 0;
+  }
+
+  /** Null where the chunk tells none, or the ids come later. */
+  at(chunk: EngineChunk): Usage | null {
+    const { promptTokens, completionTokens } = this;
+    if (chunk.usage === null || promptTokens === null || (completionTokens === 0 && chunk.usage.completion !== 0))
+      return null;
+    const { cached, reasoning } = chunk.usage;
+    return withinBounds({ promptTokens, completionTokens, cachedTokens: cached, reasoningTokens: reasoning });
+  }
+}
+
+function finishIn(events: readonly ReplyEvent[]): (ReplyEvent & { type: "finish" }) | undefined {
+  return events.find((event) => event.type === "finish");
+}
+
+const hasNoChoice = (raw: string): boolean => /"choices"\s*:\s*\[\s*\]/.test(raw);
+
 /** A chunk without a choice that brings usage or ids which the harness did not ask for: clients look for a first choice. */
 function saysNothing(raw: string, chunk: EngineChunk, wishes: ChatWishes): boolean {
-  if (chunk.finish !== null || !/"choices"\s*:\s*\[\s*\]/.test(raw)) return false;
+  if (chunk.finish !== null || !hasNoChoice(raw)) return false;
   if (chunk.usage !== null) return !wishes.usage;
   return chunk.sampled !== null && !wishes.tokenIds;
 }
 
-function strip(raw: string, finish: string | null, hasCalls: boolean, wishes: ChatWishes, dropUsage: boolean): string {
+/** What a chunk or body has to say: the engine's finish reason and, where it is known better than the engine says, the usage. */
+interface Told {
+  finish: string | null;
+  hasCalls: boolean;
+  usage: Usage | "none" | null;
+}
+
+function strip(raw: string, { finish, hasCalls, usage }: Told, wishes: ChatWishes): string {
   const edits = new Map<string, string | null>();
   if (!wishes.tokenIds) {
     edits.set("prompt_token_ids", null);
     edits.set("sglext", null);
   }
-  if (dropUsage) edits.set("usage", null);
   const ends: Ends = new Map();
   const slices = sliceObject(raw, 0, ends);
+  if (usage === "none") edits.set("usage", null);
+  else if (usage !== null) {
+    const own = findSlice(slices, "usage");
+    edits.set("usage", rightUsage(own === undefined ? "null" : sliceText(raw, own), usage));
+  }
   const choices = findSlice(slices, "choices");
   if (choices !== undefined && raw[choices.valueStart] === "[") {
     let out = "";

@@ -1,5 +1,6 @@
 /** OpenAI chat completions, reply side: neutral events in, stream frames or one body out. */
-import type { DialectError, NeutralRequest, ReplyEvent, StreamEncoder, Usage } from "./neutral.js";
+import { chatUsage } from "./chat-usage.js";
+import type { DialectError, NeutralRequest, ReplyEvent, StreamEncoder } from "./neutral.js";
 import { retryWords } from "./retry-words.js";
 
 /** Engines spell it either way; harnesses echo what they got. */
@@ -102,18 +103,6 @@ export function chatReply(events: readonly ReplyEvent[], reasoningKey: Reasoning
     choices: [{ index: 0, message, logprobs: null, finish_reason: finish.reason }],
     usage: chatUsage(finish.usage),
   });
-}
-
-function chatUsage(usage: Usage): Record<string, unknown> {
-  return {
-    prompt_tokens: usage.promptTokens,
-    completion_tokens: usage.completionTokens,
-    total_tokens: usage.promptTokens + usage.completionTokens,
-    ...(usage.cachedTokens === null ? {} : { prompt_tokens_details: { cached_tokens: usage.cachedTokens } }),
-    ...(usage.reasoningTokens === null
-      ? {}
-      : { completion_tokens_details: { reasoning_tokens: usage.reasoningTokens } }),
-  };
 }
 
 const WORDING: Record<DialectError["kind"], { status: number; type: string; code: string | null }> = {

@@ -9,6 +9,7 @@ import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Sampled } from "../sample/sampled.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
 import type { Upstream } from "../sample/upstream.js";
+import { usageOf } from "../sample/usage.js";
 import { chatBody } from "./chat-body.js";
 import { roomLeft } from "./room.js";
 import type { PromptPlan, PromptSource, ReplyReader } from "./source.js";
@@ -120,15 +121,9 @@ export function chatReader(request: Pick<NeutralRequest, "stop">): ChatReader {
     return events;
   };
   const end = (sampled: Sampled): ReplyEvent[] => {
-    const usage = {
-      promptTokens: sampled.usage.prompt ?? sampled.promptIds?.length ?? 0,
-      completionTokens: sampled.usage.completion ?? sampled.ids.length,
-      cachedTokens: sampled.usage.cached,
-      reasoningTokens: sampled.usage.reasoning,
-    };
     const stop = sampled.stopReason;
     const stopSequence = typeof stop === "string" && request.stop.includes(stop) ? stop : null;
-    return [{ type: "finish", reason: finishOf(sampled.finish, seen.size > 0), usage, stopSequence }];
+    return [{ type: "finish", reason: finishOf(sampled.finish, seen.size > 0), usage: usageOf(sampled), stopSequence }];
   };
   return { read, end, malformed: () => null, close: () => undefined };
 }

@@ -7,6 +7,7 @@ import type { Renderer, TurnContext, TurnStream } from "@tito/renderer";
 import type { NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Sampled } from "../sample/sampled.js";
+import { usageOf } from "../sample/usage.js";
 import { finishOf } from "./engine-source.js";
 import type { ReplyReader } from "./source.js";
 import { StopHold } from "./stop-hold.js";
@@ -61,13 +62,12 @@ export class TurnReader implements ReplyReader {
       events.push({ type: "tool_call", index, id: call.id, name: call.name });
       if (call.arguments !== "") events.push({ type: "arguments", index, text: call.arguments });
     }
-    const usage = {
-      promptTokens: sampled.promptIds?.length ?? sampled.usage.prompt ?? 0,
-      completionTokens: sampled.ids.length,
-      cachedTokens: sampled.usage.cached,
-      reasoningTokens: sampled.usage.reasoning,
-    };
-    events.push({ type: "finish", reason: finishOf(sampled.finish, calls.length > 0), usage, stopSequence });
+    events.push({
+      type: "finish",
+      reason: finishOf(sampled.finish, calls.length > 0),
+      usage: usageOf(sampled),
+      stopSequence,
+    });
     return events;
   }
 
