@@ -16,9 +16,10 @@ export function codecOf(dialect: Exclude<Dialect, "completions">): DialectCodec 
   }
 }
 
-/** The dialect in which a refusal is worded before the body is read: by the end of the path, else chat. */
-export function dialectOfPath(target: string): Exclude<Dialect, "completions"> {
+/** The dialect in which a refusal is worded before the body is read: by the end of the path, else by whose client it is. */
+export function dialectOfPath(target: string, anthropic: boolean): Exclude<Dialect, "completions"> {
   const path = target.split("?")[0]!;
   if (path.endsWith("/responses")) return "responses";
-  return path.endsWith("/messages") || path.endsWith("/messages/count_tokens") ? "messages" : "chat";
+  if (path.endsWith("/chat/completions")) return "chat";
+  return anthropic || path.endsWith("/messages") || path.endsWith("/messages/count_tokens") ? "messages" : "chat";
 }

@@ -14,6 +14,7 @@ export type Route =
   | { kind: "completions"; trajectoryId: string }
   | { kind: "count_tokens"; trajectoryId: string }
   | { kind: "models"; trajectoryId: string }
+  | { kind: "model"; trajectoryId: string; modelId: string }
   | { kind: "seal"; trajectoryId: string }
   | { kind: "create"; trajectoryId: string };
 
@@ -52,6 +53,8 @@ const ROOTS: ReadonlyMap<string, Route> = new Map([
   ["/healthz", { kind: "healthz" }],
   ["/readyz", { kind: "readyz" }],
 ]);
+/** Model ids hold slashes, encoded or not. */
+const MODEL = /^\/t\/([^/?#]*)\/v1\/models\/([^?#]+)$/;
 const TARGET = /^\/t\/([^/?#]*)((?:\/[a-z0-9_/]*)?)$/;
 const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\])(?::\d+)?$/;
 
@@ -130,12 +133,25 @@ function routeOf(request: GateRequest): Route {
   const path = query < 0 ? request.target : request.target.slice(0, query);
   const root = ROOTS.get(path);
   if (root !== undefined) return allowMethod(request.method, "GET", root);
+  const model = MODEL.exec(path);
+  if (model !== null && TRAJECTORY_ID.test(model[1]!)) {
+    return allowMethod(request.method, "GET", { kind: "model", trajectoryId: model[1]!, modelId: decoded(model[2]!) });
+  }
   const match = TARGET.exec(path);
   const leaf = match === null ? undefined : LEAVES.get(match[2]!);
   if (match === null || leaf === undefined || !TRAJECTORY_ID.test(match[1]!)) {
     throw new TitoError("not_found", "no such route", { hint: "use the base URL of the endpoint file" });
   }
   return allowMethod(request.method, leaf.method, leaf.route(match[1]!));
+}
+
+/** What is no percent-encoding stays as it is: no model is called so. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function allowMethod(method: string, allowed: string, route: Route): Route {

@@ -118,11 +118,15 @@ export async function recordOutcome(
     client.setHeader("x-tito-uncaptured", reason);
     return { kind: "unrecorded" };
   }
-  const message =
+  const error: DialectError =
     reason === "capture_degraded"
-      ? "the answer could not be recorded, so it is withheld"
-      : "the engine's answer carried no token ids, so it is withheld";
-  return { kind: "withheld", error: { kind: "unavailable", message, retryable: false } };
+      ? { kind: "degraded", message: "the answer could not be recorded, so it is withheld", retryable: false }
+      : {
+          kind: "unavailable",
+          message: "the engine's answer carried no token ids, so it is withheld",
+          retryable: false,
+        };
+  return { kind: "withheld", error };
 }
 
 export function uncapturedReason(sampled: Sampled): string {

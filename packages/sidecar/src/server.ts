@@ -17,6 +17,7 @@ import type { Engine } from "./engine.js";
 import { admit, bearerOf, type GateRules, headerMap, type Route } from "./gate.js";
 import { fitLateSystem } from "./late-system.js";
 import type { Log } from "./log.js";
+import { modelReply, modelsReply, type ServedModel } from "./models.js";
 import { Client } from "./release.js";
 import { dialectError } from "./sample/engine-failure.js";
 import type { SealReport } from "./seal.js";
@@ -95,7 +96,7 @@ function routes(parts: ServerParts): Hono<Bindings> {
     return RESPONSE_ALREADY_SENT;
   };
   app.get("/healthz", handle).get("/readyz", handle);
-  app.get("/t/:trajectory/v1/models", handle);
+  app.get("/t/:trajectory/v1/models", handle).get("/t/:trajectory/v1/models/*", handle);
   for (const leaf of [
     "",
     "/seal",
@@ -131,7 +132,13 @@ async function serve(
     }
     case "models": {
       await parts.table.enter(route.trajectoryId, key);
-      return sendText(outgoing, 200, `{"object":"list","data":[${parts.engine.profile.modelEntry}]}`);
+      return sendText(outgoing, 200, modelsReply(servedModel(parts.engine), isAnthropic(incoming)));
+    }
+    case "model": {
+      await parts.table.enter(route.trajectoryId, key);
+      const reply = modelReply(servedModel(parts.engine), route.modelId, isAnthropic(incoming));
+      if (reply === null) throw new TitoError("not_found", `there is no model ${JSON.stringify(route.modelId)} here`);
+      return sendText(outgoing, 200, reply);
     }
     case "create": {
       const trajectory = await parts.table.enterAsOwner(route.trajectoryId, key, true);
@@ -176,6 +183,15 @@ async function serve(
   }
 }
 
+function servedModel({ config, profile }: Engine): ServedModel {
+  return { id: config.model, entry: profile.modelEntry };
+}
+
+/** Anthropic's clients send its version with every request. */
+function isAnthropic(request: IncomingMessage): boolean {
+  return request.headers["anthropic-version"] !== undefined;
+}
+
 function gateRequest(request: IncomingMessage): { method: string; target: string; rawHeaders: string[] } {
   return { method: request.method ?? "", target: request.url ?? "", rawHeaders: request.rawHeaders };
 }
@@ -207,17 +223,18 @@ function tooManyHeaders(response: ServerResponse): void {
   response.writeHead(431, { connection: "close", "content-length": "0" }).end();
 }
 
-/** A refusal in the words of the dialect that the path belongs to. The connection is closed: an unread body may follow. */
+/** A refusal in the words of the dialect that the path, else the headers, belong to. The connection is closed: an unread body may follow. */
 function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
   if (response.headersSent) {
     response.destroy();
     return;
   }
-  const worded = codecOf(dialectOfPath(request.url ?? "")).error(dialectError(error));
-  const status = TitoError.is(error) ? error.status : worded.status;
+  const { status, body, headers } = codecOf(dialectOfPath(request.url ?? "", isAnthropic(request))).error(
+    dialectError(error),
+  );
   const close = request.complete ? {} : { connection: "close" };
-  response.writeHead(status, { ...worded.headers, ...close, "content-length": String(Buffer.byteLength(worded.body)) });
-  response.end(worded.body);
+  response.writeHead(status, { ...headers, ...close, "content-length": String(Buffer.byteLength(body)) });
+  response.end(body);
 }
 
 function sendJson(response: ServerResponse, status: number, value: unknown): void {

@@ -21,6 +21,8 @@ describe("the path table", () => {
     ["GET", "/healthz", "healthz"],
     ["HEAD", "/readyz", "readyz"],
     ["GET", "/t/a/v1/models", "models"],
+    ["GET", "/t/a/v1/models/org%2Fname", "model"],
+    ["HEAD", "/t/a/v1/models/org/name?x=1", "model"],
     ["POST", "/t/a/seal", "seal"],
     ["POST", "/t/a", "create"],
   ])("admits %s %s", (method, target, kind) => {
@@ -53,6 +55,8 @@ describe("the path table", () => {
     "/t/а/v1/chat/completions",
     "/t/a\0/v1/chat/completions",
     "/t/a/v1/embeddings",
+    "/t/a/v1/models/",
+    "/t/../v1/models/x",
     "/v1/chat/completions",
     "*",
     "",

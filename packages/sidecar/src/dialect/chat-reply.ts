@@ -1,6 +1,8 @@
 /** OpenAI chat completions, reply side: neutral events in, stream frames or one body out. */
 import { chatUsage } from "./chat-usage.js";
+import { ERROR_WORDS, openAiErrorBody } from "./error-words.js";
 import type { DialectError, NeutralRequest, ReplyEvent, StreamEncoder } from "./neutral.js";
+import { retryHeaders } from "./retry-headers.js";
 import { retryWords } from "./retry-words.js";
 
 /** Engines spell it either way; harnesses echo what they got. */
@@ -105,36 +107,11 @@ export function chatReply(events: readonly ReplyEvent[], reasoningKey: Reasoning
   });
 }
 
-const WORDING: Record<DialectError["kind"], { status: number; type: string; code: string | null }> = {
-  bad_request: { status: 400, type: "invalid_request_error", code: null },
-  unsupported: { status: 400, type: "invalid_request_error", code: "unsupported" },
-  context_overflow: { status: 400, type: "invalid_request_error", code: "context_length_exceeded" },
-  unauthorized: { status: 401, type: "authentication_error", code: "invalid_api_key" },
-  not_found: { status: 404, type: "invalid_request_error", code: "not_found" },
-  sealed: { status: 410, type: "invalid_request_error", code: "trajectory_sealed" },
-  too_large: { status: 413, type: "invalid_request_error", code: "request_too_large" },
-  rate_limited: { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" },
-  overloaded: { status: 503, type: "server_error", code: "overloaded" },
-  unavailable: { status: 503, type: "server_error", code: "unavailable" },
-  internal: { status: 500, type: "server_error", code: "internal" },
-};
-
-/** OpenAI's error envelope. */
-function chatErrorBody(error: DialectError): string {
-  const wording = WORDING[error.kind];
-  const param = error.kind === "context_overflow" ? "messages" : null;
-  return JSON.stringify({ error: { message: error.message, type: wording.type, param, code: wording.code } });
-}
-
 /** An error before any byte was sent. `x-should-retry` is what the official SDKs obey. */
 export function chatError(error: DialectError): { status: number; body: string; headers: Record<string, string> } {
-  return {
-    status: WORDING[error.kind].status,
-    body: chatErrorBody(error),
-    headers: {
-      "content-type": "application/json",
-      "x-should-retry": String(error.retryable),
-      ...(error.retryAfterS === undefined ? {} : { "retry-after": String(error.retryAfterS) }),
-    },
-  };
+  return { status: ERROR_WORDS[error.kind].status, body: chatErrorBody(error), headers: retryHeaders(error) };
+}
+
+function chatErrorBody(error: DialectError): string {
+  return openAiErrorBody(error, error.message, error.kind === "context_overflow" ? "messages" : null);
 }

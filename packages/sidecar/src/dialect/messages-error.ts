@@ -1,29 +1,20 @@
 /** Errors in the words of the Messages API. */
+import { ERROR_WORDS } from "./error-words.js";
 import type { DialectError } from "./neutral.js";
 import { retryHeaders } from "./retry-headers.js";
 
-const ERRORS: Readonly<Record<DialectError["kind"], { status: number; type: string }>> = {
-  bad_request: { status: 400, type: "invalid_request_error" },
-  unsupported: { status: 400, type: "invalid_request_error" },
-  context_overflow: { status: 400, type: "invalid_request_error" },
-  unauthorized: { status: 401, type: "authentication_error" },
-  not_found: { status: 404, type: "not_found_error" },
-  sealed: { status: 410, type: "invalid_request_error" },
-  too_large: { status: 413, type: "request_too_large" },
-  rate_limited: { status: 429, type: "rate_limit_error" },
-  overloaded: { status: 529, type: "overloaded_error" },
-  unavailable: { status: 503, type: "api_error" },
-  internal: { status: 500, type: "api_error" },
-};
-
 /** HTTP error: `{"type": "error", "error": {type, message}}`. */
 export function messagesError(error: DialectError): { status: number; body: string; headers: Record<string, string> } {
-  return { status: ERRORS[error.kind].status, body: messagesErrorBody(error), headers: retryHeaders(error) };
+  const { status, messagesStatus } = ERROR_WORDS[error.kind];
+  return { status: messagesStatus ?? status, body: messagesErrorBody(error), headers: retryHeaders(error) };
 }
 
 /** The error object, the same in a body and in a stream. */
 export function messagesErrorBody(error: DialectError): string {
-  return JSON.stringify({ type: "error", error: { type: ERRORS[error.kind].type, message: errorMessage(error) } });
+  return JSON.stringify({
+    type: "error",
+    error: { type: ERROR_WORDS[error.kind].messagesType, message: errorMessage(error) },
+  });
 }
 
 /** Claude Code asks for fewer tokens only where its prompt leaves it 3,000 beside a margin of 1,000; with less it ends its run. */

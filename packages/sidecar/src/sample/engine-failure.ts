@@ -70,25 +70,32 @@ export function dialectError(error: unknown): DialectError {
   switch (error.code) {
     case "bad_request":
     case "usage":
-    case "method_not_allowed":
-    case "unsupported_media_type":
-    case "request_timeout":
       return { kind: "bad_request", message, retryable: false };
     case "unsupported":
       return { kind: "unsupported", message, retryable: false };
     case "context_overflow":
       return { ...classify(400, message, null), kind: "context_overflow" };
     case "unauthorized":
-    case "forbidden_host":
       return { kind: "unauthorized", message, retryable: false };
+    case "forbidden_host":
+      return { kind: "forbidden", message, retryable: false };
     case "not_found":
       return { kind: "not_found", message, retryable: false };
+    case "method_not_allowed":
+      return { kind: "method_not_allowed", message, retryable: false };
+    case "request_timeout":
+      return { kind: "request_timeout", message, retryable: false };
     case "trajectory_sealed":
       return { kind: "sealed", message, retryable: false };
     case "body_too_large":
       return { kind: "too_large", message, retryable: false };
+    case "unsupported_media_type":
+      return { kind: "media_type", message, retryable: false };
     case "capture_degraded":
+      return { kind: "degraded", message, retryable: false };
     case "engine_without_ids":
+    case "upstream_rejected":
+    case "upstream_invalid":
       return { kind: "unavailable", message, retryable: false };
     case "upstream_unavailable":
       return { kind: "unavailable", message, retryable: true, retryAfterS: 5 };

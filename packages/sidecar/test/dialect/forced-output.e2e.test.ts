@@ -68,7 +68,7 @@ describe("with a renderer", () => {
     const { openai, anthropic, sealed } = await start({ renderer: bundle.dir });
     await expect(openai.responses.create({ ...responses("call"), tool_choice: "required" })).rejects.toMatchObject({
       status: 400,
-      code: "unsupported_value",
+      code: "unsupported",
       message: expect.stringContaining("tool_choice"),
     });
     await expect(anthropic.messages.create({ ...message("call"), tool_choice: { type: "any" } })).rejects.toMatchObject(

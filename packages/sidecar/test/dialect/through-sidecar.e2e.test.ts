@@ -31,7 +31,7 @@ describe("refusals cost no token", () => {
     const image = { type: "image" as const, source: { type: "url" as const, url: "https://example.com/a.png" } };
     await expect(
       openai.responses.create({ ...response("hello"), previous_response_id: "resp_1" }),
-    ).rejects.toMatchObject({ status: 400, code: "unsupported_value" });
+    ).rejects.toMatchObject({ status: 400, code: "unsupported" });
     await expect(openai.responses.create({ ...response("hello"), tool_choice: "required" })).rejects.toThrow(
       /tool_choice/,
     );
