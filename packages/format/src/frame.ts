@@ -70,7 +70,11 @@ export interface EncodedFrame {
  * Every byte of the frame that carries meaning is covered.
  */
 export function chainDigest(previous: Uint8Array, header: Uint8Array, payload: Uint8Array): Uint8Array {
-  return Buffer.from(chainText(previous, header, payload), "latin1");
+  const text = chainText(previous, header, payload);
+  // memory of its own: heads are kept, and a Buffer of this size would keep the 8 KiB that it was cut from
+  const digest = new Uint8Array(DIGEST_BYTES);
+  for (let i = 0; i < DIGEST_BYTES; i++) digest[i] = text.charCodeAt(i);
+  return digest;
 }
 
 /** True when `digest` is the chain digest of a frame. */

@@ -88,7 +88,7 @@ export class TrajectoryWriter {
   private nextCommit: number;
   private lastSegment: number;
   /** Settles when all commits so far have: anchors and seal keep the order. */
-  private settled: Promise<unknown> = Promise.resolve();
+  private settled: Promise<void> = Promise.resolve();
 
   private constructor(
     options: TrajectoryWriterOptions,
@@ -257,7 +257,8 @@ export class TrajectoryWriter {
       return Promise.reject(this.fail(error, turn.call_id));
     }
     const durable = this.makeDurable(appended.segment, input, appended.commit);
-    this.settled = Promise.allSettled([this.settled, durable]);
+    // without their results: each would hold the one before it, back to the first turn
+    this.settled = Promise.allSettled([this.settled, durable]).then(() => undefined);
     return durable;
   }
 

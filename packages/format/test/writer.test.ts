@@ -1,10 +1,18 @@
 import fs from "node:fs";
 import path from "node:path";
+import v8 from "node:v8";
+import vm from "node:vm";
 import { describe, expect, it } from "vitest";
 import { rebuildLines } from "../src/lines.js";
 import { readTrajectory, rebuildBody } from "../src/read-trajectory.js";
 import { turnsInCommitOrder } from "../src/trajectory-log.js";
 import { Conversation, concat, ids, intent, openWriter, tempDir, turn } from "./support/turns.js";
+
+/** Node's own, without a flag on the command line. */
+function collectGarbage(): void {
+  v8.setFlagsFromString("--expose-gc");
+  (vm.runInNewContext("gc") as () => void)();
+}
 
 describe("a trajectory that is written and read", () => {
   it("holds turns, commits, intents, deliveries and the exact prompt ids", async () => {
@@ -97,6 +105,25 @@ describe("a trajectory that is written and read", () => {
     ]);
     expect(log.segments[0]!.files[1]!.header.continues).toEqual({ segment: 1, why: "parked" });
     expect(rebuildLines(log).line(1)).toEqual(lanes[0]!.line);
+  });
+});
+
+describe("a writer that stays open", () => {
+  it("holds nothing of the turns that it has committed: neither records nor results", async () => {
+    const writer = await openWriter(tempDir(), { durability: "write" });
+    const main = new Conversation("main");
+    const held: WeakRef<object>[] = [];
+    for (let i = 0; i < 50; i++) {
+      const turn = main.next();
+      const commit = await writer.commitTurn(i === 0 ? { open: { parent: null }, turn } : { segment: 1, turn });
+      held.push(new WeakRef(turn), new WeakRef(commit), new WeakRef(commit.digest));
+    }
+    // a weak reference is strong until the task that made it ends
+    await new Promise((resolve) => setImmediate(resolve));
+    collectGarbage();
+    // what the last turn left is still the head of its files
+    expect(held.slice(0, -3).filter((ref) => ref.deref() !== undefined)).toEqual([]);
+    await writer.seal({ reason: "test" });
   });
 });
 
