@@ -6,6 +6,7 @@ import { findSlice, type Slice, sliceArray, sliceObject, sliceText } from "../js
 import type { NeutralRequest } from "./neutral.js";
 
 const number = z.nullish(z.number());
+const limit = z.nullish(z.int().check(z.minimum(1, "must be a whole number of at least 1")));
 const part = z.looseObject({ type: z.string(), text: z.optional(z.string()) });
 const toolCall = z.looseObject({
   id: z.string(),
@@ -21,6 +22,18 @@ const message = z.looseObject({
   tool_call_id: z.nullish(z.string()),
   name: z.nullish(z.string()),
 });
+const SAMPLING_NUMBERS = [
+  "temperature",
+  "top_p",
+  "top_k",
+  "min_p",
+  "repetition_penalty",
+  "presence_penalty",
+  "frequency_penalty",
+  "seed",
+  "min_tokens",
+  "length_penalty",
+];
 const body = z.looseObject({
   model: z.nullish(z.string()),
   messages: z.array(message).check(z.minLength(1)),
@@ -28,8 +41,9 @@ const body = z.looseObject({
   stream: z.nullish(z.boolean()),
   stream_options: z.nullish(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
   n: number,
-  max_tokens: number,
-  max_completion_tokens: number,
+  max_tokens: limit,
+  max_completion_tokens: limit,
+  ...Object.fromEntries(SAMPLING_NUMBERS.map((name) => [name, number])),
   logprobs: z.nullish(z.boolean()),
   return_token_ids: z.nullish(z.boolean()),
   stop: z.nullish(z.union([z.string(), z.array(z.string())])),
@@ -48,18 +62,6 @@ const HARMLESS = new Set([
   "session_id",
   "verbosity",
 ]);
-const SAMPLING_NUMBERS = [
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "repetition_penalty",
-  "presence_penalty",
-  "frequency_penalty",
-  "seed",
-  "min_tokens",
-  "length_penalty",
-];
 /** Not numbers, but they shape what can be sampled. */
 const CONSTRAINTS = [
   "tool_choice",
@@ -77,6 +79,8 @@ const CONSTRAINTS = [
   "thinking_token_budget",
   "vllm_xargs",
 ];
+/** A list or an object of nothing constrains nothing. */
+const EMPTY = /^(\{\s*\}|\[\s*\])$/;
 /** What can not be captured faithfully, and why. */
 const REFUSED: ReadonlyMap<string, string> = new Map([
   ["truncate_prompt_tokens", "the engine would drop prompt ids silently"],
@@ -220,7 +224,7 @@ function readConstraints(text: string, slices: readonly Slice[]): Map<string, st
     const value = slice === undefined ? "null" : sliceText(text, slice);
     const isPlain = name === "tool_choice" && (value === '"auto"' || value === '"none"');
     const isText = name === "response_format" && /^\{\s*"type"\s*:\s*"text"\s*\}$/.test(value);
-    if (value === "null" || value === "false" || isPlain || isText) continue;
+    if (value === "null" || value === "false" || EMPTY.test(value) || isPlain || isText) continue;
     // It goes on record as a value: one that is nested without end can not.
     parseJsonText(value);
     found.set(name, value);

@@ -16,7 +16,9 @@ export function readConversation(fields: Fields, references: ReadonlyMap<string,
   const ignored = new Set<string>();
   const system = fields.value("system");
   if (system !== null) messages.push({ role: "system", content: readText(system, "system", references) });
-  for (const entry of fields.objects("messages")) {
+  const entries = fields.objects("messages");
+  if (entries.length === 0) throw new TitoError("bad_request", "messages: at least one message is needed");
+  for (const entry of entries) {
     const role = entry.requiredString("role");
     const content = entry.value("content");
     switch (role) {

@@ -25,7 +25,7 @@ export function parseMessagesRequest(body: Uint8Array): NeutralRequest {
     );
   }
   const { toolChoice, constraints } = readDemand(fields, tools);
-  const stop = (fields.array("stop_sequences") ?? []).flatMap((node) => (node.type === "string" ? [node.value] : []));
+  const stop = fields.strings("stop_sequences");
   const request = {
     dialect: "messages" as const,
     stream: fields.boolean("stream") ?? false,

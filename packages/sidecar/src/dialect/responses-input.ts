@@ -21,7 +21,8 @@ export function readInput(fields: Fields, instructions: string | null): Response
     turns.plain({ role: "user", content: input.value });
     return turns;
   }
-  if (input.type !== "array") throw new TitoError("bad_request", "input must be a string or a list of items");
+  if (input.type !== "array" || input.items.length === 0)
+    throw new TitoError("bad_request", "input must be a string or a list of at least one item");
   for (const [index, node] of input.items.entries()) readItem(Fields.of(node, `input[${index}]`), turns);
   return turns;
 }

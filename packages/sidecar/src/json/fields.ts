@@ -73,6 +73,13 @@ export class Fields {
     return node.items;
   }
 
+  strings(key: string): string[] {
+    return (this.array(key) ?? []).map((node, index) => {
+      if (node.type !== "string") throw wrongType(`${this.path(key)}[${index}]`, "a string", node);
+      return node.value;
+    });
+  }
+
   objects(key: string): Fields[] {
     return (this.array(key) ?? []).map((node, index) => Fields.of(node, `${this.path(key)}[${index}]`));
   }
