@@ -7,13 +7,17 @@ import { recordDelivery, recordReplay } from "./record.js";
 import { encodedWriter } from "./relay.js";
 import { JSON_BODY } from "./release.js";
 import type { FinishedAnswer } from "./replay.js";
-import { checkOpen } from "./trajectory.js";
+import { checkNotSealed } from "./trajectory.js";
 
 /** Resolves with false when there is nothing to replay: the call is then served as any other. */
-export async function serveReplay(context: CallContext): Promise<boolean> {
+export function serveReplay(context: CallContext): Promise<boolean> {
+  return context.trajectory.hold(replay(context));
+}
+
+async function replay(context: CallContext): Promise<boolean> {
   const answer = context.trajectory.replays.takeFinished(context.key) ?? (await adoptOrphan(context));
   if (answer === null) return context.client.gone;
-  checkOpen(context.trajectory);
+  checkNotSealed(context.trajectory);
   const { request, client, trajectory, key, incoming } = context;
   const replayId = trajectory.newCallId();
   recordReplay(trajectory, { callId: answer.callId, replayId, matchedBy: key.slice(0, key.indexOf(":")) });

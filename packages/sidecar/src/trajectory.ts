@@ -48,6 +48,8 @@ export class Trajectory extends TurnLog {
   readonly replays = new ReplayTable();
   phase: "open" | "sealing" | "sealed" = "open";
   private readonly calls = new Set<LiveCall>();
+  /** Requests that wait for the sample of another call. */
+  private readonly waiting = new Set<Promise<unknown>>();
   private readonly earlier: EarlierCall[] = [];
   private nextCall = 1;
   private readonly callPrefix = randomBytes(4).toString("hex");
@@ -123,6 +125,16 @@ export class Trajectory extends TurnLog {
     call.finished();
   }
 
+  /** Sealing waits for this work too. */
+  async hold<T>(work: Promise<T>): Promise<T> {
+    this.waiting.add(work);
+    try {
+      return await work;
+    } finally {
+      this.waiting.delete(work);
+    }
+  }
+
   /** Which earlier call a request repeats, if there is evidence. */
   retryOf(key: string, headers: ReadonlyMap<string, readonly string[]>): string | null {
     const count = Number(headers.get("x-stainless-retry-count")?.[0] ?? Number.NaN);
@@ -157,9 +169,9 @@ export class Trajectory extends TurnLog {
   async seal(reason: string, timeoutMs: number): Promise<SealAnswer> {
     this.phase = "sealing";
     await this.settle(timeoutMs);
-    const answer = await this.writer.seal({ reason, drift: Object.fromEntries(this.drift) });
+    // From here on the writer takes nothing more.
     this.phase = "sealed";
-    return answer;
+    return this.writer.seal({ reason, drift: Object.fromEntries(this.drift) });
   }
 
   /** Aborts what is in flight at once. */
@@ -180,13 +192,28 @@ export class Trajectory extends TurnLog {
   }
 
   private async allDone(): Promise<void> {
-    await Promise.all([...this.calls].map((call) => call.done));
+    const waiting = [...this.waiting].map((work) => work.catch(() => undefined));
+    await Promise.all([...[...this.calls].map((call) => call.done), ...waiting]);
   }
 }
 
-/** @throws TitoError `trajectory_sealed`, or `capture_degraded` where the user did not choose to go on without capture. */
+/** May a new call begin? @throws TitoError `trajectory_sealed`, or `capture_degraded` where the user did not choose to go on without capture. */
 export function checkOpen(trajectory: Trajectory): void {
-  if (trajectory.phase !== "open") throw new TitoError("trajectory_sealed", `trajectory ${trajectory.id} is sealed`);
+  if (trajectory.phase !== "open") throw sealed(trajectory);
+  checkNotDegraded(trajectory);
+}
+
+/** May a request that came before the seal have an answer that is on record? @throws TitoError as `checkOpen` does. */
+export function checkNotSealed(trajectory: Trajectory): void {
+  if (trajectory.phase === "sealed") throw sealed(trajectory);
+  checkNotDegraded(trajectory);
+}
+
+function sealed(trajectory: Trajectory): TitoError {
+  return new TitoError("trajectory_sealed", `trajectory ${trajectory.id} is sealed`);
+}
+
+function checkNotDegraded(trajectory: Trajectory): void {
   const { degraded } = trajectory;
   if (degraded === null || trajectory.config.onUncaptured === "flag") return;
   throw new TitoError("capture_degraded", `capture is degraded: ${degraded}`, {

@@ -205,4 +205,30 @@ describe.each(DIALECTS)("a harness of the $name dialect that goes", (dialect) =>
     expect(turnsOf(log).every(({ record }) => record.defects.length === 0)).toBe(true);
     expect(differencesToEngine(log, await engineLog(engine))).toEqual([]);
   });
+
+  it("and whose retry waits for the answer when the trajectory is sealed: it gets the answer, and that is on record (O.8)", async () => {
+    const engine = await scriptedEngine(RULES);
+    const started = await startTestSidecar(engine, { sealTimeoutMs: 60_000 });
+    await engineTest(engine, "faults", {
+      on: { path: "/v1/chat/completions" },
+      fault: { kind: "hang_after", tokens: 3 },
+    });
+    const first = call(started, dialect, "hello");
+    await engineTest(engine, "wait", { gauge: "hanging", atLeast: 1 });
+    first.close();
+    await started.logged("orphaned");
+    const retry = call(started, dialect, "hello");
+    await started.logged("adopted");
+    const sealing = started.sealed();
+    const late = call(started, dialect, "hello");
+    await late.until(() => false);
+    expect(late.events).toEqual([]);
+    await engineTest(engine, "release", {});
+    await retry.until(() => false);
+    expect(retry.events.filter((event) => dialect.delta.test(event)).length).toBeGreaterThan(0);
+    const log = await sealing;
+    const [turn] = turnsOf(log);
+    expect(log.deliveries.get(turn!.record.call_id)).toMatchObject([{ outcome: "failed" }, { outcome: "delivered" }]);
+    expect(log.manifest?.status).toBe("complete");
+  });
 });
