@@ -13,7 +13,14 @@ import type { LiveCall } from "./live-call.js";
 import { LiveRelay } from "./live-relay.js";
 import type { PromptPlan } from "./prompt/source.js";
 import { recordDelivery, recordIntent, recordOutcome, recordUncaptured } from "./record.js";
-import { chatWishes, encodedWriter, passthroughWriter, type ReplyWriter } from "./relay.js";
+import {
+  type ChatWishes,
+  chatWishes,
+  encodedWriter,
+  passthroughWriter,
+  type ReplyWriter,
+  wantsEvidence,
+} from "./relay.js";
 import { type Client, type Delivery, JSON_BODY } from "./release.js";
 import { replayKey } from "./replay.js";
 import { routerHints } from "./router-hints.js";
@@ -37,6 +44,7 @@ export interface IncomingCall {
 export interface CallContext {
   incoming: IncomingCall;
   request: NeutralRequest;
+  wishes: ChatWishes;
   /** Of a streamed response; lives as long as the response. */
   encoder: StreamEncoder;
   /** Under which a retry finds this call. */
@@ -65,7 +73,8 @@ export async function serveCall(
     const key = replayKey(request, bodyText, incoming.headers);
     const encoder = incoming.codec.stream(request);
     const arrivedAfter = trajectory.lastCommit;
-    context = { incoming, request, encoder, key, retryOf: null, arrivedAfter, trajectory, engine, client };
+    const wishes = chatWishes(request, bodyText);
+    context = { incoming, request, wishes, encoder, key, retryOf: null, arrivedAfter, trajectory, engine, client };
     if (request.stream) client.keepAlive(engine.config.keepaliveMs, () => encoder.keepalive());
     if (await serveReplay(context)) return;
     context.retryOf = trajectory.retryOf(key, incoming.headers);
@@ -74,8 +83,9 @@ export async function serveCall(
       bodyText: request.dialect === "chat" ? bodyText : null,
       conversation: conversationOf(trajectory, incoming.headers),
     });
+    if (!plan.passthrough) refuseEvidence(context.wishes);
     if (plan.evidence.fallback !== undefined) trajectory.log("info", "full_history", { ...plan.evidence.fallback });
-    await attemptUntilFinal(context, plan, writerOf(context, plan, bodyText));
+    await attemptUntilFinal(context, plan, writerOf(context, plan));
   } catch (error) {
     if (!TitoError.is(error)) throw error;
     if (error.code === "internal") trajectory.log("error", "call_failed", { detail: error.stack ?? error.message });
@@ -226,10 +236,19 @@ function delayOf(outcome: Outcome, attempt: number): number | null {
   return error === null ? null : retryDelay(error, attempt);
 }
 
-function writerOf(context: CallContext, plan: PromptPlan, bodyText: string): () => ReplyWriter {
-  const { request, incoming, encoder } = context;
-  if (plan.passthrough) return () => passthroughWriter(chatWishes(request, bodyText));
+function writerOf(context: CallContext, plan: PromptPlan): () => ReplyWriter {
+  const { request, incoming, encoder, wishes } = context;
+  if (plan.passthrough) return () => passthroughWriter(wishes);
   return () => encodedWriter(incoming.codec, request, encoder);
+}
+
+/** @throws TitoError `unsupported`: only an engine's own reply shows what a harness wants to see of the evidence. */
+function refuseEvidence(wishes: ChatWishes): void {
+  if (!wantsEvidence(wishes)) return;
+  const name = wishes.logprobs ? "logprobs" : "return_token_ids";
+  throw new TitoError("unsupported", `${name}: it is recorded, and not returned where the sidecar writes the answer`, {
+    hint: "leave it out, or use --renderer engine",
+  });
 }
 
 /** The codec for answers that are written again: reasoning goes under the key that the engine used. */

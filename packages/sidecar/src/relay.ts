@@ -48,12 +48,17 @@ export interface ChatWishes {
 }
 
 export function chatWishes(request: NeutralRequest, bodyText: string): ChatWishes {
-  const own = findSlice(sliceObject(bodyText), "return_token_ids");
+  const own = request.dialect === "chat" ? findSlice(sliceObject(bodyText), "return_token_ids") : undefined;
   return {
     logprobs: request.wantsLogprobs,
     tokenIds: own !== undefined && sliceText(bodyText, own) === "true",
     usage: request.includeUsage,
   };
+}
+
+/** Only an engine's own reply can show it: of an answer that the sidecar writes, or keeps for a retry, there is the message alone. */
+export function wantsEvidence({ logprobs, tokenIds }: ChatWishes): boolean {
+  return logprobs || tokenIds;
 }
 
 /** The engine's bytes, minus what only the sidecar asked for, and with the usage that is true. */

@@ -4,7 +4,7 @@
  */
 import { type CallContext, codecFor } from "./call.js";
 import { recordDelivery, recordReplay } from "./record.js";
-import { encodedWriter } from "./relay.js";
+import { encodedWriter, wantsEvidence } from "./relay.js";
 import { JSON_BODY } from "./release.js";
 import type { FinishedAnswer } from "./replay.js";
 import { checkNotSealed } from "./trajectory.js";
@@ -15,6 +15,7 @@ export function serveReplay(context: CallContext): Promise<boolean> {
 }
 
 async function replay(context: CallContext): Promise<boolean> {
+  if (wantsEvidence(context.wishes)) return false;
   const answer = context.trajectory.replays.takeFinished(context.key) ?? (await adoptOrphan(context));
   if (answer === null) return context.client.gone;
   checkNotSealed(context.trajectory);
