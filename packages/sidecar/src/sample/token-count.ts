@@ -1,5 +1,6 @@
 /** How many prompt ids a chat will have, asked of the engine before inference (vLLM: `POST /tokenize`, chat form). */
-import { TitoError } from "@tito/format";
+import { type ErrorCode, TitoError } from "@tito/format";
+import type { DialectError } from "../dialect/neutral.js";
 import { asCount, asObject } from "../json/narrow.js";
 import { editObject, findSlice, parseEngineJson, sliceArray, sliceObject, sliceText } from "../json/slices.js";
 import { readFailure } from "./engine-failure.js";
@@ -33,7 +34,7 @@ function withBothNames(messages: string): string {
   return `[${items.join(",")}]`;
 }
 
-/** @throws TitoError `bad_request` with the engine's words, or `upstream_invalid`. */
+/** @throws TitoError with the engine's words: `upstream_unavailable` where asking again may help, else `bad_request`, `upstream_rejected` or `upstream_invalid`. */
 export async function countPromptTokens(upstream: Upstream, model: string, chatBody: string): Promise<number> {
   const slices = sliceObject(chatBody);
   const members = SHARED.flatMap((name) => {
@@ -44,16 +45,19 @@ export async function countPromptTokens(upstream: Upstream, model: string, chatB
   });
   const body = `{${[`"model":${JSON.stringify(model)}`, ...members].join(",")}}`;
   const response = await upstream.send({ method: "POST", path: "/tokenize", body });
-  if (response.status !== 200) {
-    const { error, status } = await readFailure(response);
-    throw new TitoError(
-      status < 500 ? "bad_request" : "upstream_unavailable",
-      `the engine can not count the prompt's tokens: ${error.message}`,
-    );
+  if (response.status < 200 || response.status > 299) {
+    const { error } = await readFailure(response);
+    throw new TitoError(codeOf(error), `the engine can not count the prompt's tokens: ${error.message}`);
   }
   const count = readCount(await response.text());
   if (count === null) throw new TitoError("upstream_invalid", "the engine's tokenize route answers without a count");
   return count;
+}
+
+/** A failure of the engine is not the harness's: only what the engine says of the request itself is. */
+function codeOf({ kind, retryable }: DialectError): ErrorCode {
+  if (retryable) return "upstream_unavailable";
+  return kind === "bad_request" || kind === "context_overflow" ? kind : "upstream_rejected";
 }
 
 function readCount(text: string): number | null {

@@ -1,15 +1,18 @@
 import { expect, it } from "vitest";
+import { chat } from "../../src/dialect/chat.js";
+import type { DialectError } from "../../src/dialect/neutral.js";
+import { dialectError } from "../../src/sample/engine-failure.js";
 import { countPromptTokens } from "../../src/sample/token-count.js";
 import type { Upstream, UpstreamResponse } from "../../src/sample/upstream.js";
 
-/** An engine that answers every count with 7 and keeps what it was asked. */
-function counting(): { upstream: Upstream; bodies: string[] } {
+/** An engine that answers every count alike and keeps what it was asked. */
+function counting(status = 200, text = '{"count": 7}'): { upstream: Upstream; bodies: string[] } {
   const bodies: string[] = [];
   const answer: UpstreamResponse = {
-    status: 200,
+    status,
     header: () => null,
     chunks: (async function* () {})(),
-    text: async () => '{"count": 7}',
+    text: async () => text,
   };
   const upstream: Upstream = {
     base: "http://engine",
@@ -39,3 +42,23 @@ it("asks with reasoning under both names, and everything else as it was spelled"
       '{"role":"assistant","reasoning":"x","reasoning_content":"y"}],"tools":[]}',
   ]);
 });
+
+it.each([
+  [429, "slow down", 503, true],
+  [500, "boom", 503, true],
+  [503, "", 503, true],
+  [400, "no such role", 400, false],
+  [400, "the prompt is longer than the maximum model length of 40", 400, false],
+  [401, "no", 503, false],
+  [404, "no such route", 503, false],
+  [307, "elsewhere", 503, false],
+  [204, "", 503, false],
+])(
+  "an engine that answers %i (%s) while it counts: %i, retryable: %s (O.11)",
+  async (status, words, told, retryable) => {
+    const { upstream } = counting(status, words);
+    const failure = await countPromptTokens(upstream, "policy", '{"messages":[]}').catch(dialectError);
+    expect(failure).toMatchObject({ retryable });
+    expect(chat.error(failure as DialectError).status).toBe(told);
+  },
+);
