@@ -40,7 +40,7 @@ export class FrameFile {
   records = 0;
   private readonly disk: Disk;
   private readonly path: string;
-  private readonly durability: Durability;
+  private durability: Durability;
   private readonly mac: MacKey | null;
   private readonly fd: number;
   private readonly identity: { dev: number; ino: number };
@@ -78,6 +78,16 @@ export class FrameFile {
     return this.running === null && this.next === null;
   }
 
+  /** True when something that was appended is not durable and never will be: nothing may be built on this file. */
+  get isLost(): boolean {
+    return this.broken !== null && this.durable.bytes < this.appended.bytes;
+  }
+
+  /** Ends `write` durability: what is appended from now on is durable once it was synced. */
+  startSyncing(): void {
+    this.durability = "fsync";
+  }
+
   /** Appends one record as one write. Throws the system error; `broken` is set when the frame is torn. */
   append(type: number, payload: Uint8Array): Place {
     if (this.broken !== null || !this.open) {
@@ -95,6 +105,7 @@ export class FrameFile {
       end = { seq: place.seq + 1, digest: mac.digest, bytes: place.bytes + mac.header.length + macPayload.length };
     }
     this.write(buffers);
+    this.mac?.advance();
     this.appended = { seq: end.seq, digest: end.digest, bytes: end.bytes };
     this.seq = end.seq + 1;
     this.records = this.seq;
@@ -109,8 +120,7 @@ export class FrameFile {
         taken += bytes;
       });
     } catch (error) {
-      if (taken > 0 || this.mac !== null)
-        this.broken = `a write ended after ${taken} bytes: ${errorCode(error) ?? "error"}`;
+      if (taken > 0) this.broken = `a write ended after ${taken} bytes: ${errorCode(error) ?? "error"}`;
       throw error;
     }
   }

@@ -19,6 +19,12 @@ export interface JournalOptions {
   previous: Head | null;
 }
 
+/** A head, and the boot whose journal has it. */
+export interface JournalHead {
+  boot: number;
+  head: Head;
+}
+
 /** Journals that one process starts because the one before broke; after that the disk is not worth more. */
 const SUCCESSORS_MAX = 4;
 
@@ -26,16 +32,23 @@ export class Journal {
   readonly mac: MacKey | null;
   /** Journals of this process that broke. */
   readonly closed: ClosedFile[] = [];
+  /** Number that this process holds; ahead of the file's when a successor could not be begun. */
   boot: number;
   private readonly options: JournalOptions;
   private file: FrameFile;
+  private fileBoot: number;
   private named: Promise<void>;
   private successors = 0;
+  private durability: Durability;
+  /** The last head of an earlier journal of this process that a power cut leaves. */
+  private durableBefore: JournalHead | null = null;
 
   /** Creates the file and writes its header. Throws the system error. */
   constructor(options: JournalOptions) {
     this.options = options;
     this.boot = options.boot;
+    this.fileBoot = options.boot;
+    this.durability = options.writer.durability ?? "fsync";
     const { hmacKey, trajectoryId } = options.writer;
     this.mac = hmacKey === undefined ? null : new MacKey(hmacKey, trajectoryId, options.boot);
     ({ file: this.file, named: this.named } = this.start(options.previous));
@@ -43,7 +56,6 @@ export class Journal {
 
   private start(previous: Head | null): { file: FrameFile; named: Promise<void> } {
     const { dir, bootId, configSha256, now, writer } = this.options;
-    const durability: Durability = writer.durability ?? "fsync";
     const header: JournalHeader = {
       format_version: FORMAT_VERSION,
       writer_version: writer.writerVersion,
@@ -59,12 +71,14 @@ export class Journal {
       config_sha256: configSha256,
       previous_head: previous === null || previous.seq < 0 ? null : headOf(previous),
       created_ms: now(),
-      durability,
+      durability: writer.durability ?? "fsync",
     };
     const payload = encodeRecord("journal_header", header);
     const name = journalName(this.boot);
-    const file = new FrameFile({ disk: dir.root.disk, path: dir.root.at(name), name, durability, mac: this.mac });
-    const named = durability === "fsync" ? dir.root.sync() : Promise.resolve();
+    const { durability, mac } = this;
+    const file = new FrameFile({ disk: dir.root.disk, path: dir.root.at(name), name, durability, mac });
+    // in either durability: a boot number that was given once, and may be anchored, is never given again
+    const named = dir.root.sync();
     // waited for by the next sync; until then a failure is not unhandled
     named.catch(() => undefined);
     try {
@@ -81,10 +95,18 @@ export class Journal {
     const { file } = this;
     if (++this.successors > SUCCESSORS_MAX)
       throw new TitoError("io", `${file.name}: the journal failed again and again`);
-    this.closed.push({ ...this.asClosed(), state: "open" });
+    if (this.closed.at(-1)?.path !== file.name) this.closed.push({ ...this.asClosed(), state: "open" });
+    if (file.durableHead.seq >= 0) this.durableBefore = { boot: this.fileBoot, head: file.durableHead };
     file.close();
     this.boot = takeNextBoot(this.options.dir, this.boot);
     ({ file: this.file, named: this.named } = this.start(file.durableHead));
+    this.fileBoot = this.boot;
+  }
+
+  /** Ends `write` durability for this journal and those that may follow. */
+  startSyncing(): void {
+    this.durability = "fsync";
+    this.file.startSyncing();
   }
 
   /** The file as it stands in a manifest. */
@@ -103,6 +125,17 @@ export class Journal {
 
   get durableHead(): Head {
     return this.file.durableHead;
+  }
+
+  /** The head, with the boot whose journal has it. */
+  get place(): JournalHead {
+    return { boot: this.fileBoot, head: this.file.head };
+  }
+
+  /** The last durable head of this process, also of a journal before this one. Null before there is one. */
+  get durablePlace(): JournalHead | null {
+    const { durableHead: head } = this.file;
+    return head.seq >= 0 ? { boot: this.fileBoot, head } : this.durableBefore;
   }
 
   get records(): number {

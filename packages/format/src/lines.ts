@@ -35,6 +35,8 @@ export type LineStatus = "exact" | "unresolved" | "digest_mismatch";
 export class Lines {
   private readonly byTurn = new Map<LoggedTurn, TurnLine | null>();
   private readonly bySegment = new Map<number, Piece | null>();
+  /** The last line of each segment that could be rebuilt: what branches off before a turn that can not be is not lost with it. */
+  private readonly known = new Map<number, Piece>();
   private readonly byCall = new Map<string, LoggedTurn>();
   private readonly toolsByDigest = new Map<string, ToolDefinition[]>();
   private readonly baseOf = new Map<LoggedTurn, LoggedTurn | null>();
@@ -65,8 +67,8 @@ export class Lines {
   /** Where a segment's line begins. Null: what it shares is not there. */
   private opening(parent: SharedPrefix | null): Piece | null {
     if (parent === null) return EMPTY;
-    const line = this.bySegment.get(parent.segment);
-    if (line === undefined || line === null) return null;
+    const line = this.bySegment.get(parent.segment) ?? this.known.get(parent.segment);
+    if (line === undefined) return null;
     const keep = Math.min(parent.tokens, line.length);
     return parent.tokens !== Number.POSITIVE_INFINITY && keep < parent.tokens ? null : extend(line, keep, EMPTY.ids);
   }
@@ -82,6 +84,7 @@ export class Lines {
     const line = extend(prompt, prompt.length, sampled);
     this.byTurn.set(turn, { prompt, line });
     this.bySegment.set(turn.segment, line);
+    this.known.set(turn.segment, line);
   }
 
   /** Whether the turn's prompt ids can be rebuilt and have the recorded digest. Computed once. */

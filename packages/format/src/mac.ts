@@ -38,7 +38,7 @@ function macOf(key: Uint8Array, boot: number, index: number, chain: Uint8Array):
   return createHmac("sha256", key).update(`${boot}\n${index}\n`).update(chain).digest();
 }
 
-/** The writer's key: signs in order, forgets as it goes. */
+/** The writer's key: signs in order, and forgets each key once its record was written. */
 export class MacKey {
   private key: Buffer;
   private index = 0;
@@ -55,9 +55,13 @@ export class MacKey {
   /** The record that follows a frame with this chain digest. */
   sign(chain: Uint8Array): { type: number; payload: Uint8Array } {
     const value: MacRecord = { boot: this.boot, index: this.index, mac: macOf(this.key, this.boot, this.index, chain) };
+    return { type: MAC_TYPE, payload: packPayload(fields.write(value, "") as WireMap) };
+  }
+
+  /** The record was written: its key is forgotten. One that could not be written leaves its number to the next. */
+  advance(): void {
     this.key = evolve(this.key);
     this.index++;
-    return { type: MAC_TYPE, payload: packPayload(fields.write(value, "") as WireMap) };
   }
 
   erase(): void {
@@ -71,22 +75,29 @@ export function decodeMac(payload: Uint8Array, where: string): MacRecord {
 
 /** Every how many keys the verifier keeps one, to start from when a file's numbers begin later. */
 const KEPT_EVERY = 1024;
-/** Records that one boot can have signed; a larger number is a forgery, not a reason to hash for hours. */
-const INDEX_MAX = 100_000_000;
+/** Numbers up to here are always looked at: a second of hashing. */
+const INDEX_MIN_MAX = 1_000_000;
+/** A record and its keyed digest take more bytes than this. */
+const SIGNED_BYTES_MIN = 128;
 
 /** The verifier's side: the same keys, for any index. Memory grows by 32 bytes per 1024 records. */
 export class MacVerifier {
   private readonly kept = new Map<number, Buffer[]>();
   private cursor: { boot: number; index: number; key: Buffer } | null = null;
+  private readonly indexMax: number;
 
+  /** `bytes`: what the trajectory has. A number beyond what fits into them is a forgery, not a reason to hash for hours. */
   constructor(
     private readonly key: Uint8Array,
     private readonly trajectoryId: string,
-  ) {}
+    bytes: number,
+  ) {
+    this.indexMax = Math.max(INDEX_MIN_MAX, bytes / SIGNED_BYTES_MIN);
+  }
 
   /** True when `mac` was made with this key for a frame with this chain digest. */
   verify(mac: MacRecord, chain: Uint8Array): boolean {
-    if (mac.index > INDEX_MAX) return false;
+    if (mac.index > this.indexMax) return false;
     const key = this.keyAt(mac.boot, mac.index);
     return timingSafeEqual(macOf(key, mac.boot, mac.index, chain), mac.mac);
   }

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { rebuildBodyFrom } from "./body-delta.js";
+import { type Disk, errorCode, nodeDisk } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import { type Manifest, parseManifest } from "./manifest.js";
@@ -21,6 +22,7 @@ import type {
 
 export interface ReadOptions {
   mode: ReadMode;
+  disk?: Disk;
 }
 
 /** A record with its place, or a gap. */
@@ -81,6 +83,16 @@ function decodeFrame(item: FrameItem, place: RecordPlace, mode: ReadMode): Recor
 
 /** Reads one segment file. `boot` is 0 until the trajectory's journals say which boot wrote it. Throws `damaged` when it is no segment file. */
 export function readSegment(filePath: string, options: ReadOptions): SegmentFile {
+  const read = walkSegment(filePath, options);
+  if ("segment" in read) return read.segment;
+  throw new TitoError("damaged", `${filePath}: ${read.problem}`);
+}
+
+/** The file, or why it is none; `torn` when its writer died before the header was whole. */
+function walkSegment(
+  filePath: string,
+  options: ReadOptions,
+): { segment: SegmentFile } | { problem: string; torn: boolean } {
   const file = `${SEGMENTS_DIR}/${path.basename(filePath)}`;
   const gaps: LogGap[] = [];
   let segment: SegmentFile | null = null;
@@ -92,7 +104,7 @@ export function readSegment(filePath: string, options: ReadOptions): SegmentFile
     const { place } = item;
     if (segment === null) {
       const header = firstHeader(item, path.basename(filePath), options.mode);
-      if (header === null) break;
+      if (header === null) return { problem: "no segment header can be read", torn: false };
       checkVersion(header.format_version, file);
       const part = segmentOfName(path.basename(filePath))?.part ?? 1;
       const head = { seq: 0, digest: place.digest, bytes: place.bytes };
@@ -106,9 +118,15 @@ export function readSegment(filePath: string, options: ReadOptions): SegmentFile
     } else if (item.named.name === "seal") segment.sealed = item.named.record;
     else if (item.named.name === "parked") segment.parked = item.named.record;
   }
-  if (segment === null) throw new TitoError("damaged", `${filePath}: no segment header can be read`);
+  if (segment === null) {
+    const torn = gaps.every((gap) => gap.reason === "torn_tail");
+    return {
+      problem: torn ? "no segment header: its writer died before it was whole" : "no segment header can be read",
+      torn,
+    };
+  }
   segment.bytes = fs.statSync(filePath).size;
-  return segment;
+  return { segment };
 }
 
 /**
@@ -151,7 +169,7 @@ function checkVersion(version: number, file: string): void {
  * Throws `not_found` when the directory holds no trajectory.
  */
 export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog {
-  const names = listFiles(dir);
+  const names = listFiles(dir, options.disk);
   const log: TrajectoryLog = {
     dir,
     trajectory_id: path.basename(path.resolve(dir)),
@@ -177,11 +195,15 @@ export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog
   for (const name of names.journals) readJournal(log, dir, name, options);
   const files: SegmentFile[] = [];
   for (const name of names.segments) {
+    const file = `${SEGMENTS_DIR}/${name}`;
     try {
-      files.push(readSegment(path.join(dir, SEGMENTS_DIR, name), options));
+      const read = walkSegment(path.join(dir, file), options);
+      if ("segment" in read) files.push(read.segment);
+      else if (options.mode === "strict") throw new TitoError("damaged", `${path.join(dir, file)}: ${read.problem}`);
+      else log.gaps.push({ ...unreadableFile(file, read.problem), reason: read.torn ? "torn_tail" : "unreadable" });
     } catch (error) {
-      if (!TitoError.is(error) || options.mode === "strict") throw error;
-      log.gaps.push(unreadableFile(`${SEGMENTS_DIR}/${name}`, error.message));
+      if (!isUnreadable(error) || options.mode === "strict") throw error;
+      log.gaps.push(unreadableFile(file, error.message));
     }
   }
   const named = [...log.journals, ...files].find((file) => file.header.trajectory_id !== "");
@@ -192,14 +214,23 @@ export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog
   return log;
 }
 
+/** A file that nobody could read, as against a file system that fails just now: no descriptor left, a device that does not answer. */
+function isUnreadable(error: unknown): error is TitoError {
+  if (!TitoError.is(error)) return false;
+  return error.code !== "io" || NEVER_OPENS.has(errorCode(error.cause) ?? "");
+}
+
+/** A link, a socket, a file that went or is not ours: it can not be opened now, nor later. */
+export const NEVER_OPENS: ReadonlySet<string> = new Set(["ELOOP", "ENXIO", "ENOENT", "EACCES", "EPERM"]);
+
 function unreadableFile(file: string, detail: string): LogGap {
   return { reason: "unreadable", file, offset: 0, bytes: 0, seq: 0, call_id: null, detail };
 }
 
 /** Names of a trajectory's files, sorted by number. */
-export function listFiles(dir: string): { journals: string[]; segments: string[] } {
-  const journals = readNames(dir).filter((name) => bootOfJournal(name) !== null);
-  const segments = readNames(path.join(dir, SEGMENTS_DIR)).filter((name) => segmentOfName(name) !== null);
+export function listFiles(dir: string, disk: Disk = nodeDisk): { journals: string[]; segments: string[] } {
+  const journals = readNames(dir, disk).filter((name) => bootOfJournal(name) !== null);
+  const segments = readNames(path.join(dir, SEGMENTS_DIR), disk).filter((name) => segmentOfName(name) !== null);
   if (journals.length === 0 && segments.length === 0 && !fs.existsSync(path.join(dir, MANIFEST_FILE))) {
     throw new TitoError("not_found", `${dir}: no trajectory is here (no journal, no segments/*.seg, no manifest.json)`);
   }
@@ -211,9 +242,9 @@ export function listFiles(dir: string): { journals: string[]; segments: string[]
   return { journals, segments };
 }
 
-function readNames(dir: string): string[] {
+function readNames(dir: string, disk: Disk = nodeDisk): string[] {
   try {
-    return fs.readdirSync(dir);
+    return disk.readdir(dir);
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR") return [];

@@ -2,6 +2,7 @@
  * The open segment files of a trajectory: at most 64. When one more is needed, the one that was idle longest gets a `parked` record and is closed;
  * its segment goes on in a next part. A part says in its header which segment it continues and why.
  */
+import { TitoError } from "./errors.js";
 import type { Durability, Head } from "./frame-file.js";
 import { FrameFile } from "./frame-file.js";
 import { LIMITS } from "./limits.js";
@@ -27,7 +28,7 @@ export interface PoolOptions {
 export interface OpenSegment {
   segment: number;
   file: FrameFile;
-  /** Resolves when the file's name is durable. */
+  /** Resolves when the file's name is durable, and so is the file that was parked to make room for it. */
   named: Promise<void>;
   /** Rises with each use. */
   usedAt: number;
@@ -46,11 +47,16 @@ export class SegmentPool {
   private readonly open = new Map<number, OpenSegment>();
   private readonly parts: Map<number, number>;
   private readonly written = new Set<number>();
+  /** Segment of this boot → the one that its line begins with. */
+  private readonly parents = new Map<number, number>();
+  /** Segments with a closed file whose end could not be made durable. */
+  private readonly lost = new Set<number>();
+  private readonly closing = new Set<Promise<boolean>>();
   private uses = 0;
 
-  /** `parts`: how many files each segment of earlier boots has. */
+  /** `parts`: the highest part of each segment of earlier boots. */
   constructor(
-    private readonly options: PoolOptions,
+    private options: PoolOptions,
     parts: ReadonlyMap<number, number>,
   ) {
     this.parts = new Map(parts);
@@ -91,7 +97,7 @@ export class SegmentPool {
     parent: SharedPrefix | null,
     continues: SegmentHeader["continues"],
   ): OpenSegment {
-    if (this.open.size >= LIMITS.openSegmentsMax) this.parkIdlest();
+    const room = this.open.size >= LIMITS.openSegmentsMax ? this.parkIdlest() : Promise.resolve(true);
     const { dir, durability, mac, now, writerVersion, trajectoryId, bootId, configSha256, journalHead } = this.options;
     const name = segmentName(segment, part);
     const head = journalHead();
@@ -110,13 +116,14 @@ export class SegmentPool {
     const payload = encodeRecord("segment_header", header);
     const path = dir.segments.at(name.slice(name.indexOf("/") + 1));
     const file = new FrameFile({ disk: dir.segments.disk, path, name, durability, mac });
-    const named = durability === "fsync" ? this.makeNameDurable(file) : Promise.resolve();
+    const named = this.makeNameDurable(file, room);
     // waited for by the commit that uses the file; until then a failure is not unhandled
     named.catch(() => undefined);
     const opened: OpenSegment = { segment, file, named, usedAt: ++this.uses };
     this.open.set(segment, opened);
     this.parts.set(segment, part);
     this.written.add(segment);
+    if (parent !== null) this.parents.set(segment, parent.segment);
     try {
       file.append(RecordType.segment_header, payload);
     } catch (error) {
@@ -126,25 +133,51 @@ export class SegmentPool {
     return opened;
   }
 
-  private async makeNameDurable(file: FrameFile): Promise<void> {
+  private async makeNameDurable(file: FrameFile, room: Promise<boolean>): Promise<void> {
     try {
-      await this.options.dir.segments.sync();
+      if (this.options.durability === "fsync") await this.options.dir.segments.sync();
+      if (!(await room)) throw new TitoError("io", "the file that was parked for it can not be made durable");
     } catch (error) {
-      file.broken ??= "its name can not be made durable";
+      file.broken ??= "it can not be made durable";
       throw error;
     }
   }
 
-  private parkIdlest(): void {
+  /** Resolves when the parked file is durable: true; false when that can not be had. Throws the system error of its last record. */
+  private parkIdlest(): Promise<boolean> {
     const idle = this.openFiles.sort((a, b) => a.usedAt - b.usedAt);
     const victim = idle.find((item) => item.file.isIdle) ?? idle[0]!;
-    this.open.delete(victim.segment);
     const { records, head } = victim.file;
-    victim.file.append(
-      RecordType.parked,
-      encodeRecord("parked", { records, bytes: head.bytes, parked_ms: this.options.now() }),
-    );
-    this.finish(victim, "parked");
+    const parked = encodeRecord("parked", { records, bytes: head.bytes, parked_ms: this.options.now() });
+    try {
+      victim.file.append(RecordType.parked, parked);
+    } catch (error) {
+      void this.finish(victim, "open");
+      throw error;
+    }
+    return this.finish(victim, "parked");
+  }
+
+  /**
+   * The segment, or one that its line goes on from, of which something that was appended will never be durable; null when there is none.
+   * What builds on it would lose its beginning with the power.
+   */
+  findLost(segment: number): number | null {
+    for (let at: number | undefined = segment; at !== undefined; at = this.parents.get(at)) {
+      if (this.lost.has(at) || this.open.get(at)?.file.isLost === true) return at;
+    }
+    return null;
+  }
+
+  /** Resolves when every file that was closed is durable: true; false when one can not be. */
+  async allClosed(): Promise<boolean> {
+    return (await Promise.all(this.closing)).every((durable) => durable);
+  }
+
+  /** Ends `write` durability for the open files and those that may follow. */
+  startSyncing(): void {
+    this.options = { ...this.options, durability: "fsync" };
+    for (const { file } of this.open.values()) file.startSyncing();
   }
 
   /** Appends the seal record to an open file. Throws the system error; the file then counts as left open. */
@@ -161,16 +194,19 @@ export class SegmentPool {
     this.open.delete(segment.segment);
     const closed: ClosedFile = { path: file.name, head: file.head, records: file.records, state };
     this.closed.push(closed);
-    return file.sync().then(
-      () => {
-        file.close();
-        return true;
-      },
+    const durable = file.sync().then(
+      () => true,
       () => {
         closed.state = "open";
-        file.close();
+        if (file.isLost) this.lost.add(segment.segment);
         return false;
       },
     );
+    const finished = durable.finally(() => {
+      file.close();
+      this.closing.delete(finished);
+    });
+    this.closing.add(finished);
+    return finished;
   }
 }

@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { closeQuietly, type Disk, errorCode } from "./disk.js";
+import { closeQuietly, type Disk, errorCode, writeFully } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 
@@ -19,6 +19,8 @@ export const SEGMENTS_DIR = "segments";
 export const MANIFEST_FILE = "manifest.json";
 export const COMPLETE_FILE = "COMPLETE";
 export const BALLAST_FILE = "ballast";
+/** Left where what is read back may not be on the device, and no record says so. */
+export const UNSOUND_FILE = "unsound";
 
 /** `journal.seg` for the first boot, then `journal-0002.seg`. */
 export function journalName(boot: number): string {
@@ -218,7 +220,11 @@ function createLock(root: HeldDir, boot: number): boolean {
     throw error;
   }
   try {
-    root.disk.writev(fd, [Buffer.from(`${process.pid} ${startTicks(process.pid) ?? "-"}\n`)]);
+    writeFully(root.disk, fd, [Buffer.from(`${process.pid} ${startTicks(process.pid) ?? "-"}\n`)], () => undefined);
+  } catch (error) {
+    // an empty lock would keep the next process away as if somebody were just about to write it
+    removeQuietly(root, lockName(boot));
+    throw error;
   } finally {
     closeQuietly(root.disk, fd);
   }
@@ -248,6 +254,19 @@ function startTicks(pid: number): string | null {
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
   } catch {
     return null;
+  }
+}
+
+/**
+ * Marks the trajectory as one that no boot may go on with. The mark needs no sync: what it warns of is pages that are in memory only, and a power
+ * cut that takes the mark takes them as well.
+ */
+export function markUnsound({ root }: TrajectoryDir): void {
+  const { O_WRONLY, O_CREAT, O_NOFOLLOW } = fs.constants;
+  try {
+    closeQuietly(root.disk, root.disk.open(root.at(UNSOUND_FILE), O_WRONLY | O_CREAT | O_NOFOLLOW, 0o600));
+  } catch {
+    // a disk that takes nothing at all: nobody can be told
   }
 }
 

@@ -14,6 +14,7 @@ import type {
   ReplayRecord,
   SealRecord,
   SegmentHeader,
+  SharedPrefix,
   TurnRecord,
   UncapturedRecord,
 } from "./records.js";
@@ -109,34 +110,69 @@ export interface TrajectoryLog {
   recorded_gaps: GapRecord[];
 }
 
+/** A turn's place in the order: a commit number, or half a step before or after the one that it is known by. */
+interface Placed {
+  turn: LoggedTurn;
+  at: number;
+}
+
 /**
  * All turns in the order in which they were decided: by commit number. A turn without a commit frame stands before the next committed turn of its
- * file (its commit frame was damaged), or after its boot's committed ones (a crash between the two).
+ * file (its commit frame was damaged), or after the committed ones of its boot and those before (a crash between the two). Where the boot's journal
+ * is lost, it stands right after what it builds on: a later boot may have built on it.
  */
 export function turnsInCommitOrder(log: TrajectoryLog): LoggedTurn[] {
+  const commits = log.segments.flatMap((segment) => segment.turns.filter((turn) => turn.commit !== null));
+  const lastUntil = (boot: number): number =>
+    commits.reduce((last, turn) => (turn.boot <= boot ? Math.max(last, turn.commit!) : last), 0);
   const lastOfBoot = new Map<number, number>();
+  const afterBoot = (boot: number): number => {
+    if (!lastOfBoot.has(boot)) lastOfBoot.set(boot, lastUntil(boot));
+    return lastOfBoot.get(boot)! + 0.5;
+  };
+  const bySegment = new Map<number, Placed[]>();
   for (const segment of log.segments) {
-    for (const { boot, commit } of segment.turns) {
-      if (commit !== null) lastOfBoot.set(boot, Math.max(commit, lastOfBoot.get(boot) ?? 0));
+    const placed: Placed[] = [];
+    bySegment.set(segment.segment, placed);
+    for (const file of segment.files) {
+      const known = file.turns[0]?.boot !== 0;
+      placed.push(
+        ...placeTurns(file.turns, (turn) =>
+          known
+            ? afterBoot(turn.boot)
+            : Math.max(placed.at(-1)?.at ?? 0, reached(bySegment, segment.header.parent)) + 0.5,
+        ),
+      );
     }
   }
-  const placed = log.segments.flatMap((segment) => segment.files.flatMap((file) => placeTurns(file.turns, lastOfBoot)));
-  placed.sort((a, b) => a.at - b.at || a.turn.segment - b.turn.segment || a.turn.place.seq - b.turn.place.seq);
+  // equal places keep the order of segments, parts and records
+  const placed = [...bySegment.values()].flat().sort((a, b) => a.at - b.at || a.turn.boot - b.turn.boot);
   return placed.map(({ turn }) => turn);
 }
 
-/** Each turn of one file with its place in the order; half a step before or after the commit that it is known by. */
-function placeTurns(
-  turns: readonly LoggedTurn[],
-  lastOfBoot: ReadonlyMap<number, number>,
-): { turn: LoggedTurn; at: number }[] {
-  let next: number | null = null;
-  const placed = [...turns].reverse().map((turn) => {
-    next = turn.commit ?? next;
-    const afterBoot = (lastOfBoot.get(turn.boot) ?? Number.MAX_SAFE_INTEGER) + 0.5;
-    return { turn, at: turn.commit ?? (next === null ? afterBoot : next - 0.5) };
+/** Each turn of one file with its place in the order; `loose` places those that no commit of the file follows. */
+function placeTurns(turns: readonly LoggedTurn[], loose: (turn: LoggedTurn) => number): Placed[] {
+  const lastCommitted = turns.findLastIndex((turn) => turn.commit !== null);
+  const before = turns[lastCommitted]?.commit ?? 0;
+  let next = before;
+  const placed = turns
+    .slice(0, lastCommitted + 1)
+    .reverse()
+    .map((turn) => {
+      next = turn.commit ?? next;
+      return { turn, at: turn.commit ?? next - 0.5 };
+    });
+  const after = turns.slice(lastCommitted + 1).map((turn) => ({ turn, at: Math.max(before + 0.5, loose(turn)) }));
+  return [...placed.reverse(), ...after];
+}
+
+/** Where the parent's line was as long as a segment that begins with it needs. */
+function reached(placed: ReadonlyMap<number, readonly Placed[]>, parent: SharedPrefix | null): number {
+  const turns = parent === null ? [] : (placed.get(parent.segment) ?? []);
+  const long = turns.find(({ turn: { record } }) => {
+    return record.prompt_keep + record.prompt_suffix.length + record.sampled_ids.length >= parent!.tokens;
   });
-  return placed.reverse();
+  return (long ?? turns.at(-1))?.at ?? 0;
 }
 
 /** Calls that were asked and of which nothing more is known: no turn, no uncaptured record, no replay of another call. */

@@ -3,7 +3,8 @@
  * that others say this file had.
  */
 import path from "node:path";
-import type { MacVerifier } from "./mac.js";
+import { TitoError } from "./errors.js";
+import type { MacRecord, MacVerifier } from "./mac.js";
 import { decodeMac, MAC_TYPE } from "./mac.js";
 import { readRecords } from "./read-trajectory.js";
 import type { NamedRecord } from "./record-codec.js";
@@ -16,13 +17,15 @@ export interface ExpectedHead {
   seq: number;
   digest: Uint8Array;
   bytes: number;
-  /** `anchor`: from outside. `head`: from a header of the trajectory itself. */
-  kind: "anchor" | "head";
+  /** `anchor`: from outside. `own`: from a segment of the same boot. `earlier`: from the journal of a later boot. */
+  kind: "anchor" | "own" | "earlier";
   /** Files that may have had it; none when they are gone. */
   files: readonly string[];
   /** Who says so, for the message. */
   witness: string;
   met: boolean;
+  /** Another record is in its place. */
+  replaced: boolean;
 }
 
 /** What was seen of a file once it was walked. */
@@ -33,8 +36,10 @@ export interface FileEnd {
   head: { seq: number; digest: Uint8Array; bytes: number } | null;
   sealed: boolean;
   parked: boolean;
-  /** True when anything in it could not be read. */
+  /** True when anything in it could not be read, or when its end is gone and was never made durable. */
   damaged: boolean;
+  /** True when it ends inside a frame, or between a record and its keyed digest. */
+  torn: boolean;
 }
 
 const SEVERITY: Record<Exclude<GapReason, "torn_tail"> | "unreadable", Severity> = {
@@ -69,13 +74,15 @@ export function checkFile(check: FileCheck, bytes: number): FileEnd {
     sealed: false,
     parked: false,
     damaged: false,
+    torn: false,
   };
-  /** The record that still waits for its keyed digest. */
-  let unsigned: RecordPlace | null = null;
+  /** The record that still waits for its keyed digest; `unknown` where it may be in what can not be read. */
+  let unsigned: RecordPlace | "unknown" | null = "unknown";
   for (const item of readRecords(path.join(check.dir, check.file), check.file, { mode: "salvage" })) {
     if (item.kind === "gap") {
       addGap(check, end, item.gap);
-      unsigned = null;
+      endUnsigned(check, end, unsigned);
+      unsigned = "unknown";
       continue;
     }
     const { place } = item;
@@ -83,6 +90,7 @@ export function checkFile(check: FileCheck, bytes: number): FileEnd {
     checkEnded(check, end, item.kind === "optional" && item.type === MAC_TYPE, place);
     for (const head of check.expected.get(place.seq) ?? []) {
       if (place.bytes === head.bytes && Buffer.compare(place.digest, head.digest) === 0) head.met = true;
+      else head.replaced = head.files.length === 1;
     }
     end.records++;
     end.head = { seq: place.seq, digest: place.digest, bytes: place.bytes };
@@ -90,13 +98,22 @@ export function checkFile(check: FileCheck, bytes: number): FileEnd {
     checkClosing(check, end, item.named, place);
     check.onRecord(item.named, place);
   }
-  if (unsigned !== null) check.findings.add("tampered", "mac_missing", unsigned, "the last record has no keyed digest");
+  endUnsigned(check, end, unsigned);
   return end;
+}
+
+/** A record and its keyed digest are one write: only where that was cut short can one be there without the other, or somebody else wrote it. */
+function endUnsigned({ mac, findings }: FileCheck, end: FileEnd, unsigned: RecordPlace | "unknown" | null): void {
+  if (mac === null || unsigned === null || unsigned === "unknown") return;
+  end.torn = true;
+  const message = "nothing follows this record, not its keyed digest either: it may be forged";
+  findings.add("damaged", "mac_missing", unsigned, message);
 }
 
 function addGap(check: FileCheck, end: FileEnd, gap: LogGap): void {
   const reason = gap.reason as GapReason | "unreadable";
-  if (reason !== "torn_tail") end.damaged = true;
+  if (reason === "torn_tail") end.torn = true;
+  else end.damaged = true;
   check.findings.add(reason === "torn_tail" ? check.tornSeverity : SEVERITY[reason], reason, gap, gap.detail);
 }
 
@@ -126,19 +143,29 @@ function checkClosing(check: FileCheck, end: FileEnd, named: NamedRecord, place:
 /** Checks that each record is followed by its keyed digest; answers the record that waits for one. */
 function followMac(
   check: FileCheck,
-  unsigned: RecordPlace | null,
+  unsigned: RecordPlace | "unknown" | null,
   item: { kind: "record" | "optional"; place: RecordPlace; type?: number; payload?: Buffer },
 ): RecordPlace | null {
   const { findings, mac, macs } = check;
   if (item.kind === "record" || item.type !== MAC_TYPE) {
-    if (unsigned !== null) findings.add("tampered", "mac_missing", unsigned, "this record has no keyed digest");
+    if (unsigned !== null && unsigned !== "unknown")
+      findings.add("tampered", "mac_missing", unsigned, "this record has no keyed digest");
     return item.place;
   }
-  if (unsigned === null) return null;
-  const record = decodeMac(item.payload!, `${item.place.file} offset ${item.place.offset}`);
+  let record: MacRecord;
+  try {
+    record = decodeMac(item.payload!, `${item.place.file} offset ${item.place.offset}`);
+  } catch (error) {
+    if (!TitoError.is(error)) throw error;
+    findings.add("tampered", "mac_mismatch", item.place, `not a keyed digest: ${error.message}`);
+    return null;
+  }
   const seen = macs.get(record.boot) ?? { seen: 0, last: -1 };
   macs.set(record.boot, { seen: seen.seen + 1, last: Math.max(seen.last, record.index) });
-  if (!mac!.verify(record, unsigned.digest)) {
+  if (unsigned === "unknown") return null;
+  if (unsigned === null)
+    findings.add("tampered", "mac_mismatch", item.place, "a keyed digest without the record that it was made for");
+  else if (!mac!.verify(record, unsigned.digest)) {
     findings.add("tampered", "mac_mismatch", unsigned, "the keyed digest was not made with this key for this record");
   }
   return null;

@@ -21,8 +21,16 @@ import {
 } from "./trajectory-dir.js";
 import type { RecordPlace } from "./trajectory-log.js";
 import { checkFile, type ExpectedHead, type FileEnd } from "./verify-file.js";
-import { compareManifest } from "./verify-manifest.js";
-import { Findings, type TrajectoryVerdict, type VerifyCounts } from "./verify-types.js";
+import {
+  checkHeads,
+  checkSuccession,
+  ExpectedHeads,
+  hasHeaderless,
+  journalsBefore,
+  type Opened,
+} from "./verify-heads.js";
+import { compareManifest, markCut } from "./verify-manifest.js";
+import { Findings, type Severity, type TrajectoryVerdict, type VerifyCounts } from "./verify-types.js";
 import type { AnchoredHead } from "./writer-types.js";
 
 export interface VerifyOptions {
@@ -37,18 +45,23 @@ export function verifyTrajectory(dir: string, options: VerifyOptions = {}): Traj
   return new Verification(dir, options).run();
 }
 
-/** A journal or segment file before it is walked: its header and where it says it belongs. */
-interface Opened<H> {
-  file: string;
-  header: H | null;
-}
-
 /** A commit frame that still waits for its turn frame. */
 interface OpenCommit {
   commit: CommitRecord;
   journal: string;
   bootId: string | null;
   place: RecordPlace;
+}
+
+interface BootSeen {
+  /** Its journal has a seal. */
+  sealed: boolean;
+  /** A journal of it is damaged. */
+  damaged: boolean;
+  /** Its files show that it did not end in order. */
+  disturbed: boolean;
+  /** Something that it released, or said when it was sealed, may have gone with the power. */
+  mayLose: boolean;
 }
 
 class Verification {
@@ -73,7 +86,7 @@ class Verification {
   private readonly ended = new Set<string>();
   private readonly gapped = new Set<string>();
   private readonly asked = new Map<string, RecordPlace>();
-  private readonly sealedBoots = new Set<string>();
+  private readonly boots = new Map<string | null, BootSeen>();
   /** Journal file → highest sequence number that an anchor outside confirms. */
   private readonly anchored = new Map<string, number>();
   private readonly journals: Opened<JournalHeader>[];
@@ -96,20 +109,46 @@ class Verification {
       this.journals.find((item) => item.header !== null) ?? this.segments.find((item) => item.header !== null);
     this.trajectoryId =
       first?.header?.trajectory_id ?? this.manifest?.trajectory_id ?? path.basename(path.resolve(dir));
-    if (options.hmacKey !== undefined) this.mac = new MacVerifier(options.hmacKey, this.trajectoryId);
+    if (options.hmacKey !== undefined) this.mac = new MacVerifier(options.hmacKey, this.trajectoryId, this.bytesTotal);
   }
 
   private sizeOf(file: string): number {
     return fs.lstatSync(path.join(this.dir, file)).size;
   }
 
+  /** Of a boot before the last one, or of one that nobody knows while there were several. */
+  private isOfEarlierBoot(file: string): boolean {
+    const opened = [...this.journals, ...this.segments].find((item) => item.file === file);
+    const last = this.journals.findLast((item) => item.header !== null)?.header?.boot_id;
+    const bootId = opened?.header?.boot_id;
+    return bootId === undefined ? (this.manifest?.counts.boots ?? 0) > 1 : bootId !== last;
+  }
+
+  /** What the files of a boot told about it. */
+  private boot(bootId: string | null): BootSeen {
+    const known = this.boots.get(bootId);
+    if (known !== undefined) return known;
+    const headers = this.journals.flatMap(({ header }) =>
+      header !== null && header.boot_id === bootId ? [header] : [],
+    );
+    const boot: BootSeen = {
+      sealed: false,
+      damaged: false,
+      disturbed: false,
+      // written without syncs, or its journal broke and was followed by another: the end of that one was never durable
+      mayLose: headers.length !== 1 || headers[0]!.durability === "write",
+    };
+    this.boots.set(bootId, boot);
+    return boot;
+  }
+
   /** The header alone. */
   private open<H>(file: string, name: "journal_header" | "segment_header"): Opened<H> {
     for (const item of readRecords(path.join(this.dir, file), file, { mode: "tail" })) {
       const header = item.kind === "record" && item.named.name === name ? (item.named.record as H) : null;
-      return { file, header };
+      return { file, header, torn: item.kind === "gap" && item.gap.reason === "torn_tail" };
     }
-    return { file, header: null };
+    return { file, header: null, torn: true };
   }
 
   private readSealFiles(): void {
@@ -141,14 +180,17 @@ class Verification {
     const { findings } = this;
     const expected = this.expectHeads();
     for (const journal of this.journals) this.walkJournal(journal, expected.of(journal.file));
-    this.checkHeads(expected.all);
-    this.checkSuccession();
+    const { manifest, complete, ends, counts, journals } = this;
     for (const segment of this.segments) this.walkSegment(segment);
+    const isEarlier = (file: string): boolean => this.isOfEarlierBoot(file);
+    const check = manifest === null ? null : { manifest, complete, ends, counts, findings, isEarlier };
+    if (check !== null) markCut(check);
+    checkHeads(expected.all, { journals, ends, findings });
+    checkSuccession(expected.all, { journals, ends, findings });
     this.checkCommits();
     this.checkCalls();
     this.checkMacs();
-    const { manifest, complete, ends, counts } = this;
-    if (manifest !== null) compareManifest({ manifest, complete, ends, counts, findings });
+    if (check !== null) compareManifest(check);
     if (!complete) findings.addFile("incomplete", "not_sealed", COMPLETE_FILE, "the trajectory was not sealed");
     return {
       dir: this.dir,
@@ -186,19 +228,14 @@ class Verification {
     for (const { file, header } of this.segments) {
       if (header === null || header.previous_head === null) continue;
       const files = this.journals.filter((item) => item.header?.boot_id === header.boot_id).map((item) => item.file);
-      expected.add(files, "head", header.previous_head, file);
+      expected.add(files, "own", header.previous_head, file);
     }
     this.journals.forEach(({ file, header }, index) => {
       if (header === null || header.previous_head === null) return;
-      const before = this.journalBefore(index);
-      expected.add(before === undefined ? [] : [before.file], "head", header.previous_head, file);
+      const before = journalsBefore(this.journals, index).map((item) => item.file);
+      expected.add(before, "earlier", header.previous_head, file);
     });
     return expected;
-  }
-
-  /** The journal that the one at `index` follows: a boot that died inside its header left nothing to follow. */
-  private journalBefore(index: number): Opened<JournalHeader> | undefined {
-    return this.journals.slice(0, index).findLast((item) => item.header !== null);
   }
 
   private walkJournal(journal: Opened<JournalHeader>, expected: Map<number, ExpectedHead[]>): void {
@@ -207,7 +244,10 @@ class Verification {
     const misplaced = header !== null && header.boot !== bootOfJournal(file);
     this.checkOpening(journal, misplaced);
     const end = this.walk(file, expected, (named, place) => this.onJournalRecord(named, place, bootId));
-    if (end.sealed && bootId !== null) this.sealedBoots.add(bootId);
+    const boot = this.boot(bootId);
+    boot.sealed ||= end.sealed && bootId !== null;
+    boot.damaged ||= end.damaged;
+    boot.disturbed ||= end.torn || end.damaged;
     for (const heads of expected.values()) {
       for (const head of heads) {
         if (head.met && head.kind === "anchor")
@@ -222,18 +262,17 @@ class Verification {
     this.checkOpening(segment, misplaced);
     const bootId = header?.boot_id ?? null;
     if (header !== null && !this.journals.some((item) => item.header?.boot_id === bootId)) {
-      this.findings.addFile(
-        "tampered",
-        "file_missing",
-        file,
-        "the journal of the boot that wrote this file is not there",
-      );
+      const severity = hasHeaderless(this.journals) ? "damaged" : "tampered";
+      const message = "the journal of the boot that wrote this file is not there";
+      this.findings.addFile(severity, "file_missing", file, message);
     }
-    this.walk(file, new Map(), (named, place) => {
+    const turnsBefore = this.counts.turns;
+    const end = this.walk(file, new Map(), (named, place) => {
       if (named.name === "turn") this.onTurn(named.record, place, bootId);
       else if (named.name === "segment_header" && place.seq > 0) this.misplacedRecord(named, place);
       else if (!["segment_header", "seal", "parked"].includes(named.name)) this.misplacedRecord(named, place);
     });
+    this.boot(bootId).disturbed ||= end.torn || end.damaged || this.counts.turns === turnsBefore;
   }
 
   private misplacedRecord(named: NamedRecord, place: RecordPlace): void {
@@ -260,8 +299,8 @@ class Verification {
   private checkOpening(opened: Opened<JournalHeader | SegmentHeader>, misplaced: boolean): void {
     const { file, header } = opened;
     if (header === null) {
-      // a writer that is killed between creating a file and its first write leaves an empty one
-      const severity = this.sizeOf(file) > 0 ? "damaged" : this.complete ? "note" : "incomplete";
+      // a writer that is killed between creating a file and the end of its first write leaves an empty or torn one
+      const severity = !opened.torn ? "damaged" : this.complete ? "note" : "incomplete";
       this.findings.addFile(severity, "no_header", file, "the file has no header record");
     } else if (misplaced || header.trajectory_id !== this.trajectoryId) {
       this.findings.addFile("tampered", "wrong_place", file, "its header names another trajectory, segment or boot");
@@ -339,83 +378,26 @@ class Verification {
     }
   }
 
-  private checkHeads(heads: readonly ExpectedHead[]): void {
-    for (const head of heads) {
-      if (head.met) continue;
-      const ends = head.files.map((file) => this.ends.get(file)).filter((end) => end !== undefined);
-      const place = { file: head.files[0] ?? "journal.seg", offset: head.bytes, seq: head.seq };
-      if (head.kind === "anchor") {
-        this.findings.add(
-          "tampered",
-          "anchor_missing",
-          place,
-          `${head.witness} says that this record was here: it is not, or is another`,
-        );
-        continue;
-      }
-      // a machine that lost power may have lost what was only written
-      const written = this.journals.some(
-        (item) => head.files.includes(item.file) && item.header?.durability === "write",
-      );
-      const excused = ends.some((end) => end.damaged) || (written && ends.every((end) => !end.sealed));
-      const severity = excused ? "damaged" : "tampered";
-      this.findings.add(
-        severity,
-        "head_missing",
-        place,
-        `${head.witness} says that this record was here: it is not, or is another`,
-      );
-    }
-  }
-
-  /** Each journal begins where the one before ended; only the process that wrote both may have left more in it. */
-  private checkSuccession(): void {
-    this.journals.forEach((journal, index) => {
-      const before = this.journalBefore(index);
-      const head = before === undefined ? null : this.ends.get(before.file)!.head;
-      if (journal.header === null || before === undefined || head === null) return;
-      const { previous_head, boot_id } = journal.header;
-      if (previous_head === null) {
-        // a process that goes on because its journal broke before anything of it was durable
-        if (boot_id === before.header?.boot_id) return;
-        this.findings.addFile(
-          "tampered",
-          "head_missing",
-          journal.file,
-          `it says that it is the first journal, and ${before.file} is there`,
-        );
-      } else if (head.seq > previous_head.seq && boot_id !== before.header?.boot_id) {
-        const place = { file: before.file, offset: previous_head.bytes, seq: previous_head.seq + 1 };
-        this.findings.add(
-          "tampered",
-          "records_after_successor",
-          place,
-          `records were added after ${journal.file} was begun`,
-        );
-      }
-    });
-  }
-
   /** Commits without a turn, and turns without a commit. */
   private checkCommits(): void {
     for (const { commit, journal, bootId, place } of this.commits.values()) {
       const end = this.ends.get(commit.file);
-      const sealed = bootId !== null && this.sealedBoots.has(bootId);
+      const boot = this.boot(bootId);
       const released = this.delivered.has(commit.call_id) || (this.anchored.get(journal) ?? -1) >= place.seq;
       const what = `commit ${commit.commit} (call ${commit.call_id}) names record ${commit.seq} of ${commit.file}, which is not there`;
+      boot.disturbed = true;
       if (this.gapped.has(commit.call_id)) continue;
+      const code = end === undefined && (boot.sealed || released) ? "file_missing" : "turn_missing";
       if (end?.damaged) this.findings.add("damaged", "turn_missing", place, what);
-      else if (sealed || released)
-        this.findings.add("tampered", end === undefined ? "file_missing" : "turn_missing", place, what);
+      else if (boot.sealed || released) this.findings.add(boot.mayLose ? "damaged" : "tampered", code, place, what);
       // a power cut between the two syncs of one commit leaves the journal ahead of the segment; nothing was released
       else this.findings.add("incomplete", "turn_missing", place, what);
     }
     for (const { callId, bootId, place } of this.uncommitted) {
+      const boot = this.boot(bootId);
+      boot.disturbed = true;
       if (this.gapped.has(callId)) continue;
-      const journals = this.journals.filter((item) => item.header?.boot_id === bootId);
-      const damaged = journals.some((item) => this.ends.get(item.file)!.damaged);
-      const sealed = bootId !== null && this.sealedBoots.has(bootId);
-      const severity = damaged ? "damaged" : sealed ? "tampered" : "note";
+      const severity = boot.damaged ? "damaged" : !boot.sealed ? "note" : boot.mayLose ? "damaged" : "tampered";
       this.findings.add(severity, "turn_without_commit", place, `no commit names the turn of call ${callId}`);
     }
   }
@@ -427,17 +409,22 @@ class Verification {
     }
   }
 
+  /** Numbers of keyed digests have no hole, except where unsynced records went with the power: then something else shows it. */
   private checkMacs(): void {
-    for (const [boot, { seen, last }] of this.macs) {
+    for (const [number, { seen, last }] of this.macs) {
       if (seen === last + 1) continue;
-      const severity = this.counts.gaps > 0 ? "incomplete" : "tampered";
-      this.findings.addFile(
-        severity,
-        "mac_missing",
-        journalName(boot),
-        `${last + 1} records were signed in this boot and ${seen} are there`,
-      );
+      const bootId = this.journals.find((item) => item.header?.boot === number)?.header?.boot_id;
+      const severity = this.counts.gaps > 0 ? "incomplete" : this.severityOfLostNumbers(bootId);
+      const message = `${last + 1} records were signed in this boot and ${seen} are there`;
+      this.findings.addFile(severity, "mac_missing", journalName(number), message);
     }
+  }
+
+  private severityOfLostNumbers(bootId: string | undefined): Severity {
+    if (bootId === undefined) return "damaged";
+    const { disturbed, sealed, damaged, mayLose } = this.boot(bootId);
+    if (disturbed && !sealed) return "incomplete";
+    return damaged || mayLose ? "damaged" : "tampered";
   }
 
   private lastHead(): AnchoredHead | null {
@@ -448,31 +435,5 @@ class Verification {
       return { trajectory: this.trajectoryId, boot: header.boot, seq: head.seq, digest, bytes: head.bytes };
     }
     return null;
-  }
-}
-
-/** Heads by the file that they are looked for in. One that may be in several files is met when one of them has it. */
-class ExpectedHeads {
-  readonly all: ExpectedHead[] = [];
-  private readonly byFile = new Map<string, Map<number, ExpectedHead[]>>();
-
-  add(
-    files: readonly string[],
-    kind: ExpectedHead["kind"],
-    head: { seq: number; digest: Uint8Array; bytes: number },
-    witness: string,
-  ): void {
-    const expected: ExpectedHead = { ...head, kind, files, witness, met: false };
-    this.all.push(expected);
-    for (const file of files) {
-      const heads = this.of(file);
-      heads.set(head.seq, [...(heads.get(head.seq) ?? []), expected]);
-    }
-  }
-
-  of(file: string): Map<number, ExpectedHead[]> {
-    const heads = this.byFile.get(file) ?? new Map<number, ExpectedHead[]>();
-    this.byFile.set(file, heads);
-    return heads;
   }
 }

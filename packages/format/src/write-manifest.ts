@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { closeQuietly, writeFully } from "./disk.js";
-import { COMPLETE_SCHEMA, type Manifest, type ManifestFile } from "./manifest.js";
+import { COMPLETE_SCHEMA, MANIFEST_SCHEMA, type Manifest, type ManifestCounts, type ManifestFile } from "./manifest.js";
+import { FORMAT_VERSION } from "./records.js";
 import type { ClosedFile } from "./segment-pool.js";
 import {
   bootOfJournal,
@@ -15,6 +16,7 @@ import {
   type TrajectoryDir,
 } from "./trajectory-dir.js";
 import type { TrajectoryLog } from "./trajectory-log.js";
+import type { AnchoredHead, SealInput, TrajectoryWriterOptions } from "./writer-types.js";
 
 /** Writes both files; answers the manifest's SHA-256 in hex. Throws the system error; neither file is ever there in part. */
 export async function writeManifest(dir: HeldDir, manifest: Manifest): Promise<string> {
@@ -46,6 +48,40 @@ async function putFile(dir: HeldDir, name: string, bytes: Uint8Array): Promise<v
   }
   dir.disk.rename(dir.at(temporary), dir.at(name));
   await dir.sync();
+}
+
+export interface SealedTrajectory {
+  options: TrajectoryWriterOptions;
+  input: SealInput;
+  verdict: Pick<Manifest, "status" | "reasons">;
+  counts: ManifestCounts;
+  files: ManifestFile[];
+  head: AnchoredHead;
+  sealedMs: number;
+}
+
+/** The manifest of what was recorded. */
+export function describeTrajectory({ options, input, verdict, head, ...rest }: SealedTrajectory): Manifest {
+  const { boot, seq, digest, bytes } = head;
+  return {
+    schema: MANIFEST_SCHEMA,
+    format_version: FORMAT_VERSION,
+    writer_version: options.writerVersion,
+    trajectory_id: options.trajectoryId,
+    run_id: options.runId ?? null,
+    group_id: options.groupId ?? null,
+    trial_id: options.trialId ?? null,
+    attempt: options.attempt ?? 1,
+    metadata: options.metadata ?? {},
+    status: verdict.status,
+    reasons: verdict.reasons,
+    seal_reason: input.reason,
+    counts: rest.counts,
+    drift: input.drift ?? {},
+    files: rest.files,
+    head: { boot, seq, digest, bytes },
+    sealed_ms: rest.sealedMs,
+  };
 }
 
 /** A file's line in the manifest before its size is looked up. */

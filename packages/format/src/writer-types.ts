@@ -55,9 +55,13 @@ export interface CommitInput {
 
 export type WriterState = { kind: "ok" } | { kind: "degraded"; reason: string };
 
-/** What an earlier boot left: every record, and the token lines. */
+/** What an earlier boot left. */
 export interface Recovered {
+  /** Every record. */
   log: TrajectoryLog;
+  /** What may be built on: the log without the turns that were refused because they could not be made durable. */
+  released: TrajectoryLog;
+  /** The token lines of `released`. */
   lines: Lines;
 }
 

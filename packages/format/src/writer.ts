@@ -9,30 +9,31 @@ import { BodyStore, sha256 } from "./body-delta.js";
 import { errorCode, nodeDisk } from "./disk.js";
 import { TitoError } from "./errors.js";
 import type { Place } from "./frame-file.js";
-import { Journal } from "./journal.js";
+import { Journal, type JournalHead } from "./journal.js";
 import { LIMITS } from "./limits.js";
-import { MANIFEST_SCHEMA, type Manifest } from "./manifest.js";
+import { LineLengths } from "./line-lengths.js";
+import type { Manifest } from "./manifest.js";
 import { encodeRecord } from "./record-codec.js";
-import {
-  type CommitRecord,
-  FORMAT_VERSION,
-  type LifecycleRecord,
-  type RecordMap,
-  RecordType,
-  type TurnRecord,
-} from "./records.js";
-import { recover } from "./recover.js";
+import { type CommitRecord, type LifecycleRecord, type RecordMap, RecordType } from "./records.js";
+import { checkSound, makeDurable, partsEverBegun, recover } from "./recover.js";
 import { type OpenSegment, SegmentPool } from "./segment-pool.js";
 import { Tally } from "./tally.js";
 import {
   COMPLETE_FILE,
+  markUnsound,
   openTrajectoryDir,
-  partsOnDisk,
   releaseBoot,
   type TrajectoryDir,
   takeBoot,
 } from "./trajectory-dir.js";
-import { listManifestFiles, type ManifestEntry, manifestEntries, writeManifest } from "./write-manifest.js";
+import { Troubles } from "./troubles.js";
+import {
+  describeTrajectory,
+  listManifestFiles,
+  type ManifestEntry,
+  manifestEntries,
+  writeManifest,
+} from "./write-manifest.js";
 import type {
   AnchoredHead,
   CommitInput,
@@ -54,9 +55,11 @@ export async function createTrajectoryWriter(options: TrajectoryWriterOptions): 
   const dir = await openTrajectoryDir(disk, options.out, options.trajectoryId);
   let boot: number | null = null;
   try {
-    if (disk.readdir(dir.root.at(".")).includes(COMPLETE_FILE)) {
+    const names = disk.readdir(dir.root.at("."));
+    if (names.includes(COMPLETE_FILE)) {
       throw new TitoError("trajectory_sealed", `${dir.root.path} is sealed`, { hint: "use another --trajectory-id" });
     }
+    checkSound(dir, names);
     boot = takeBoot(dir);
     const recovered = boot === 1 ? null : await recover(dir, options.durability ?? "fsync");
     return await TrajectoryWriter.start(options, dir, boot, recovered);
@@ -64,9 +67,17 @@ export async function createTrajectoryWriter(options: TrajectoryWriterOptions): 
     if (boot !== null) releaseBoot(dir, boot);
     dir.segments.close();
     dir.root.close();
-    if (TitoError.is(cause)) throw cause;
+    if (TitoError.is(cause) && cause.code !== "io") throw cause;
     throw new TitoError("cannot_write", `${dir.root.path}: ${(cause as Error).message}`, { cause });
   }
+}
+
+/** A turn and its commit that wait for the device. */
+interface Appended {
+  segment: OpenSegment;
+  commit: CommitRecord;
+  /** Head of the journal right after the commit. */
+  place: JournalHead;
 }
 
 export class TrajectoryWriter {
@@ -81,12 +92,16 @@ export class TrajectoryWriter {
   private bodies = new BodyStore();
   private readonly tally: Tally;
   private readonly now: () => number;
-  /** Tokens of each segment's line: what `prompt_keep` may refer to. */
-  private readonly lineTokens = new Map<number, number>();
+  private readonly lines: LineLengths;
   private degraded: string | null = null;
   private ended: "sealed" | "abandoned" | null = null;
+  private readonly troubles: Troubles;
   private nextCommit: number;
-  private lastSegment: number;
+  private anchorable: JournalHead;
+  /** What was only written could not be synced for the seal: the end of no file is sure. */
+  private unsynced = false;
+  /** Commits that are appended and not settled. */
+  private pending = 0;
   /** Settles when all commits so far have: anchors and seal keep the order. */
   private settled: Promise<void> = Promise.resolve();
 
@@ -105,10 +120,8 @@ export class TrajectoryWriter {
     this.tally = new Tally(recovered?.log ?? null);
     const log = recovered?.log;
     this.nextCommit = (log?.commits.at(-1)?.commit ?? 0) + 1;
-    const parts = partsOnDisk(dir);
-    this.lastSegment = Math.max(0, ...parts.keys());
-    for (const segment of log?.segments ?? [])
-      this.lineTokens.set(segment.segment, recovered!.lines.lineLength(segment.segment) ?? 0);
+    const parts = partsEverBegun(dir, log);
+    this.lines = new LineLengths(recovered, Math.max(0, ...parts.keys()));
     this.ballast = ballast;
     const bootId = randomBytes(16).toString("hex");
     const configSha256 = sha256(Buffer.from(options.configJson));
@@ -121,6 +134,8 @@ export class TrajectoryWriter {
       writer: options,
       previous: log?.journals.at(-1)?.head ?? null,
     });
+    this.anchorable = { boot, head: this.journal.head };
+    this.troubles = new Troubles(this.journal);
     this.segments = new SegmentPool(
       {
         dir,
@@ -145,13 +160,17 @@ export class TrajectoryWriter {
     recovered: Recovered | null,
   ): Promise<TrajectoryWriter> {
     const ballast = new Ballast(dir.root);
+    let writer: TrajectoryWriter | null = null;
     try {
-      const writer = new TrajectoryWriter(options, dir, boot, recovered, ballast);
+      writer = new TrajectoryWriter(options, dir, boot, recovered, ballast);
       const event = recovered === null ? "start" : "recovered";
-      writer.journal.append("lifecycle", { event, detail: `boot ${boot}`, at_ms: writer.now() });
+      const detail = `boot ${boot}`;
+      writer.journal.append("lifecycle", { event, detail, at_ms: writer.now() });
       await writer.journal.sync();
+      writer.anchorable = writer.journal.durablePlace ?? writer.anchorable;
       return writer;
     } catch (error) {
+      writer?.journal.close();
       ballast.drop();
       throw error;
     } finally {
@@ -180,7 +199,7 @@ export class TrajectoryWriter {
 
   /** Number that the next opened segment gets. */
   get nextSegment(): number {
-    return this.lastSegment + 1;
+    return this.lines.nextSegment;
   }
 
   /** Path of the trajectory's directory. */
@@ -188,16 +207,14 @@ export class TrajectoryWriter {
     return this.dir.root.path;
   }
 
-  /** Durable head of the journal: what a power cut would leave, and what may be anchored. */
+  /**
+   * Head of the journal that may be anchored: a power cut leaves it, and every turn that the journal names up to there. A commit whose turn is not
+   * durable yet, or never will be, lies behind it, or has its gap before it.
+   */
   head(): AnchoredHead {
-    const { boot, durableHead } = this.journal;
-    return {
-      trajectory: this.options.trajectoryId,
-      boot,
-      seq: Math.max(0, durableHead.seq),
-      digest: Buffer.from(durableHead.digest).toString("hex"),
-      bytes: durableHead.bytes,
-    };
+    const { boot, head } = this.anchorable;
+    const { seq, digest, bytes } = head;
+    return { trajectory: this.options.trajectoryId, boot, seq, digest: Buffer.from(digest).toString("hex"), bytes };
   }
 
   /** Notes a call before the engine is asked. Written, not synced; a failing disk degrades the writer and does not throw. */
@@ -244,34 +261,34 @@ export class TrajectoryWriter {
     }
     let payload: Uint8Array;
     try {
-      this.checkPlace(input);
+      this.lines.check(input, (segment) => this.segments.has(segment));
       payload = encodeRecord("turn", turn);
     } catch (error) {
       this.recordGap(turn.call_id, `the turn can not be recorded: ${(error as Error).message}`);
       return Promise.reject(error);
     }
-    let appended: { segment: OpenSegment; commit: CommitRecord };
+    let appended: Appended;
     try {
       appended = this.append(input, payload);
     } catch (error) {
       return Promise.reject(this.fail(error, turn.call_id));
     }
-    const durable = this.makeDurable(appended.segment, input, appended.commit);
+    const durable = this.makeDurable(input, appended);
     // without their results: each would hold the one before it, back to the first turn
     this.settled = Promise.allSettled([this.settled, durable]).then(() => undefined);
     return durable;
   }
 
-  private append(input: CommitInput, payload: Uint8Array): { segment: OpenSegment; commit: CommitRecord } {
+  private append(input: CommitInput, payload: Uint8Array): Appended {
     const { turn, open } = input;
     let segment: OpenSegment;
     if (open !== undefined) {
       const number = open.segment ?? this.nextSegment;
       segment = this.segments.create(number, open.parent, open.continues ?? null);
-      this.lastSegment = number;
+      this.lines.begin(number);
     } else segment = this.segments.get(input.segment!);
     const place: Place = segment.file.append(RecordType.turn, payload);
-    this.lineTokens.set(segment.segment, lineLength(turn));
+    this.lines.append(segment.segment, turn);
     const { seq, digest, bytes } = place;
     const commit: CommitRecord = {
       commit: this.nextCommit++,
@@ -282,37 +299,12 @@ export class TrajectoryWriter {
       bytes,
     };
     this.journal.append("commit", commit);
-    return { segment, commit };
+    return { segment, commit, place: this.journal.place };
   }
 
-  /** What a turn builds on must be there: a record that could never be rebuilt is refused. */
-  private checkPlace(input: CommitInput): void {
-    const { open, segment, turn } = input;
-    if ((open === undefined) === (segment === undefined))
-      throw new TitoError("internal", "a turn opens a segment or goes to one");
-    let available: number;
-    if (open !== undefined) {
-      const number = open.segment ?? this.nextSegment;
-      if (number <= this.lastSegment || number > LIMITS.segmentsMax) {
-        throw new TitoError("format_invalid", `segment ${number} can not be opened after segment ${this.lastSegment}`);
-      }
-      const from = open.parent?.segment ?? open.continues?.segment;
-      const line = from === undefined ? 0 : this.lineTokens.get(from);
-      if (line === undefined) throw new TitoError("format_invalid", `segment ${from} is unknown`);
-      available = open.parent === null ? line : open.parent.tokens;
-      if (available > line)
-        throw new TitoError("format_invalid", `segment ${from} has ${line} tokens, not ${available}`);
-    } else {
-      available = this.lineTokens.get(segment!) ?? 0;
-      if (!this.segments.has(segment!)) throw new TitoError("format_invalid", `segment ${segment} is unknown`);
-    }
-    if (turn.prompt_keep > available) {
-      throw new TitoError("format_invalid", `a turn that keeps ${turn.prompt_keep} tokens of a line of ${available}`);
-    }
-  }
-
-  private async makeDurable(segment: OpenSegment, input: CommitInput, commit: CommitRecord): Promise<CommitRecord> {
+  private async makeDurable(input: CommitInput, { segment, commit, place }: Appended): Promise<CommitRecord> {
     const before = this.settled;
+    this.pending++;
     try {
       await Promise.all([segment.file.sync(), this.journal.sync(), segment.named]);
       const problem =
@@ -321,13 +313,33 @@ export class TrajectoryWriter {
         this.dir.root.findIdentityProblem() ??
         this.dir.segments.findIdentityProblem();
       if (problem !== null) throw new TitoError("io", problem);
+      await before;
+      // turns at the same time may build on each other's lines, and sync in different files
+      const lost = this.segments.findLost(segment.segment);
+      if (lost !== null) throw new TitoError("io", `segment ${lost}, which it builds on, can not be made durable`);
     } catch (error) {
       throw this.fail(error, commit.call_id);
+    } finally {
+      this.pending--;
     }
     this.tally.turn(input.turn);
-    await before;
-    this.options.onAnchor?.(this.head());
+    await this.anchor(place);
     return commit;
+  }
+
+  private async anchor(place: JournalHead): Promise<void> {
+    if (this.degraded === null) this.anchorable = place;
+    else {
+      // an earlier turn failed: an anchor that covers its commit must cover its gap
+      if (this.pending > 0) return;
+      const synced = await this.journal.sync().then(
+        () => true,
+        () => false,
+      );
+      if (!synced) return;
+      this.anchorable = this.journal.durablePlace ?? this.anchorable;
+    }
+    this.options.onAnchor?.(this.head());
   }
 
   /** Degrades because a call could not be recorded; answers the error that its promise rejects with. */
@@ -345,14 +357,14 @@ export class TrajectoryWriter {
   }
 
   private degrade(reason: string, callId: string | null): void {
+    // an earlier body may not be on disk: none may be built on it
+    this.bodies = new BodyStore();
     if (this.degraded === null) {
       this.degraded = reason;
       this.ballast.drop();
-      // an earlier body may not be on disk: none may be built on it
-      this.bodies = new BodyStore();
       const detail = reason.slice(0, LIMITS.nameBytesMax);
       const record: LifecycleRecord = { event: "degraded", detail, at_ms: this.now() };
-      this.noteTrouble(() => this.journal.append("lifecycle", record));
+      this.note(() => this.journal.append("lifecycle", record));
     } else if (callId === null) return;
     this.recordGap(callId, reason);
   }
@@ -360,22 +372,12 @@ export class TrajectoryWriter {
   private recordGap(callId: string | null, reason: string): void {
     const bounded = reason.slice(0, LIMITS.nameBytesMax);
     this.tally.gap(callId, bounded);
-    this.noteTrouble(() => this.journal.append("gap", { call_id: callId, reason: bounded, at_ms: this.now() }));
+    this.note(() => this.journal.append("gap", { call_id: callId, reason: bounded, at_ms: this.now() }));
     if (!this.journal.broken) this.journal.sync().catch(() => this.degrade("the journal can not be synced", null));
   }
 
-  /** Writes about trouble as far as anything can be written: in this journal, else in a new one. */
-  private noteTrouble(append: () => void): void {
-    if (this.ended === "abandoned") return;
-    for (let attempt = 0; attempt < 2; attempt++) {
-      try {
-        if (this.journal.broken) this.journal.startNext();
-        append();
-        return;
-      } catch {
-        // the manifest still says it, and a missing COMPLETE does when even that can not be written
-      }
-    }
+  private note(append: () => void): void {
+    if (this.ended !== "abandoned") this.troubles.note(append);
   }
 
   /**
@@ -388,8 +390,10 @@ export class TrajectoryWriter {
     await this.settled;
     try {
       this.ballast.drop();
+      if (this.options.durability === "write") await this.startSyncing();
       await this.sealSegments(input.reason);
       await this.sealJournal(input.reason);
+      this.anchorable = this.journal.durablePlace ?? this.anchorable;
       const manifest = this.makeManifest(input);
       const manifest_sha256 = await writeManifest(this.dir.root, manifest);
       // whoever keeps the anchors outside can tell a sealed trajectory from one whose newest records were cut
@@ -401,6 +405,17 @@ export class TrajectoryWriter {
     } finally {
       this.close();
     }
+  }
+
+  /** COMPLETE means that everything is durable, also where nothing was synced until now. */
+  private async startSyncing(): Promise<void> {
+    this.segments.startSyncing();
+    this.journal.startSyncing();
+    await makeDurable(this.dir).catch((error: unknown) => {
+      this.unsynced = true;
+      markUnsound(this.dir);
+      this.degrade(`what was written can not be synced: ${errorCode(error) ?? (error as Error).message}`, null);
+    });
   }
 
   private async sealSegments(reason: string): Promise<void> {
@@ -418,13 +433,15 @@ export class TrajectoryWriter {
         this.degrade(`${segment.file.name} can not be synced`, null);
       }
     }
+    if (!(await this.segments.allClosed()) && this.degraded === null)
+      this.degrade("a parked file can not be synced", null);
   }
 
   /** Two attempts: a journal that breaks now is followed by one that says so. */
   private async sealJournal(reason: string): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
-        if (this.journal.broken) this.journal.startNext();
+        this.troubles.write();
         this.journal.append("lifecycle", { event: "sealed", detail: reason, at_ms: this.now() });
         const { head, records } = this.journal;
         this.journal.append("seal", { records, bytes: head.bytes, head: head.digest, reason, sealed_ms: this.now() });
@@ -438,32 +455,19 @@ export class TrajectoryWriter {
   }
 
   private makeManifest(input: SealInput): Manifest {
-    const { options, journal } = this;
-    const { status, reasons } = this.tally.verdict(this.degraded);
-    const { digest, ...head } = this.head();
-    return {
-      schema: MANIFEST_SCHEMA,
-      format_version: FORMAT_VERSION,
-      writer_version: options.writerVersion,
-      trajectory_id: options.trajectoryId,
-      run_id: options.runId ?? null,
-      group_id: options.groupId ?? null,
-      trial_id: options.trialId ?? null,
-      attempt: options.attempt ?? 1,
-      metadata: options.metadata ?? {},
-      status,
-      reasons,
-      seal_reason: input.reason,
-      counts: this.tally.counts(this.lineTokens.size, journal.boot),
-      drift: input.drift ?? {},
-      files: listManifestFiles(this.dir, this.earlierFiles, [
-        ...journal.closed,
-        ...this.segments.closed,
-        journal.asClosed(),
-      ]),
-      head: { boot: head.boot, seq: head.seq, digest, bytes: head.bytes },
-      sealed_ms: this.now(),
-    };
+    const { options, journal, dir } = this;
+    const own = [...journal.closed, ...this.segments.closed, journal.asClosed()];
+    return describeTrajectory({
+      options,
+      input,
+      verdict: this.tally.verdict(this.degraded),
+      counts: this.tally.counts(this.lines.segments, journal.boot),
+      files: listManifestFiles(dir, this.earlierFiles, own).map((file) =>
+        this.unsynced ? { ...file, state: "open" as const } : file,
+      ),
+      head: this.head(),
+      sealedMs: this.now(),
+    });
   }
 
   /** Stops without a seal, as a crash would, but in order: descriptors are closed and the lock is given up. */
@@ -476,6 +480,7 @@ export class TrajectoryWriter {
   }
 
   private close(): void {
+    if (!this.troubles.allWritten) markUnsound(this.dir);
     this.journal.close();
     releaseBoot(this.dir, this.journal.boot);
     this.ballast.drop();
@@ -490,8 +495,4 @@ export class TrajectoryWriter {
   private endedError(): TitoError {
     return new TitoError("trajectory_sealed", `${this.path} is ${this.ended}; nothing more is recorded`);
   }
-}
-
-function lineLength(turn: TurnRecord): number {
-  return turn.prompt_keep + turn.prompt_suffix.length + turn.sampled_ids.length;
 }

@@ -4,6 +4,8 @@ import path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parseAnchors } from "../src/anchors.js";
 import { CHAIN_START, encodeFrame } from "../src/frame.js";
+import { decodeMac, type MacRecord } from "../src/mac.js";
+import { packPayload } from "../src/payload.js";
 import { decodeRecord, encodeRecord } from "../src/record-codec.js";
 import { type RecordMap, RecordType, type RecordTypeName } from "../src/records.js";
 import { scanFile } from "../src/scan.js";
@@ -78,6 +80,16 @@ function edit<K extends RecordTypeName>(frame: Frame, change: (record: RecordMap
   };
 }
 
+const packMac = ({ boot, index, mac }: MacRecord): Buffer =>
+  Buffer.from(
+    packPayload(
+      new Map<string, number | Buffer>([
+        ["boot", boot],
+        ["index", index],
+        ["mac", Buffer.from(mac)],
+      ]),
+    ),
+  );
 const segment = (dir: string, number = 1): string => path.join(dir, `segments/00000${number}.seg`);
 const journal = (dir: string): string => path.join(dir, "journal.seg");
 const better = (frame: Frame): Frame =>
@@ -328,6 +340,51 @@ describe("tampering is evident", () => {
     const commits = frames(journal(evidence.dir)).filter((frame) => !frame.payload.includes("main-3"));
     forge(journal(evidence.dir), () => commits);
     expect(verifyTrajectory(evidence.dir, { hmacKey: KEY() }).status).toBe("tampered");
+  });
+
+  it("O.31 a record without its keyed digest is never taken for a torn write, whatever stands behind it", async () => {
+    const evidence = await record(tempDir(), { seal: false, key: true });
+    forge(segment(evidence.dir), (all) => [...all, better(all[2]!)]);
+    const clean = fs.readFileSync(segment(evidence.dir));
+    for (const behind of [Buffer.alloc(0), clean.subarray(0, 40), Buffer.alloc(100)]) {
+      fs.writeFileSync(segment(evidence.dir), Buffer.concat([clean, behind]));
+      const verdict = verifyTrajectory(evidence.dir, { hmacKey: KEY() });
+      expect(verdict.findings.map((item) => item.code)).toContain("mac_missing");
+      expect(verdict.status).toBe("damaged");
+    }
+  });
+
+  it("O.32 what only looks like a keyed digest is a finding: of no record, of a hostile number, of garbage", async () => {
+    const evidence = await record(tempDir(), { seal: false, key: true });
+    const whole = fs.readFileSync(segment(evidence.dir));
+    const number = decodeMac(frames(segment(evidence.dir))[1]!.payload, "test");
+    const digests: Buffer[] = [
+      Buffer.from("garbage"),
+      packMac({ ...number, index: 90_000_000 }),
+      packMac({ ...number, boot: 9000 }),
+      packMac(number),
+    ];
+    for (const payload of digests) {
+      fs.writeFileSync(segment(evidence.dir), whole);
+      forge(segment(evidence.dir), (all) => [...all, { type: 0x80, payload }]);
+      const verdict = verifyTrajectory(evidence.dir, { hmacKey: KEY() });
+      expect(verdict.findings.map((item) => item.code)).toContain("mac_mismatch");
+      expect(verdict.status).toBe("tampered");
+    }
+  });
+
+  it("O.33 a bit that flips in an anchored record is damage, and another record in its place is tampering", async () => {
+    const evidence = await record(tempDir());
+    const bytes = fs.readFileSync(journal(evidence.dir));
+    bytes[evidence.anchors[0]!.bytes - 5]! ^= 1;
+    fs.writeFileSync(journal(evidence.dir), bytes);
+    const verdict = verifyTrajectory(evidence.dir, { anchors: evidence.anchors });
+    expect(verdict.status).toBe("damaged");
+    expect(verdict.findings.map((item) => item.code)).toContain("anchor_missing");
+    bytes[evidence.anchors[0]!.bytes - 5]! ^= 1;
+    fs.writeFileSync(journal(evidence.dir), bytes);
+    forge(journal(evidence.dir), (all) => all.toSpliced(1, 1));
+    expect(verifyTrajectory(evidence.dir, { anchors: evidence.anchors }).status).toBe("tampered");
   });
 
   it("a trajectory that no anchor names is not confirmed by the anchors of others", async () => {

@@ -94,7 +94,7 @@ export class Trajectory extends TurnLog {
       continuity,
       log,
     );
-    for (const { record } of writer.recovered === null ? [] : turnsInCommitOrder(writer.recovered.log))
+    for (const { record } of writer.recovered === null ? [] : turnsInCommitOrder(writer.recovered.released))
       trajectory.endings.set(record.call_id, endingOf(record));
     writer.forgetRecovered();
     return trajectory;
@@ -225,10 +225,9 @@ function recoverContinuity(writer: TrajectoryWriter, log: Log): EngineState {
   const { recovered } = writer;
   if (recovered === null) return createState();
   const headers = new Map(recovered.log.segments.map((segment) => [segment.segment, segment.header]));
-  let commit = 0;
-  const turns = turnsInCommitOrder(recovered.log).map((turn) => {
-    // A turn whose commit frame was lost comes last; it gets the number it would have had.
-    commit = turn.commit ?? commit + 1;
+  const turns = turnsInCommitOrder(recovered.released).map((turn, index) => {
+    // Numbered anew: a turn whose commit frame was lost has none, and the next boot gave the number that it would have had to another.
+    const commit = index + 1;
     const header = headers.get(turn.segment)!;
     const continues = header.continues?.segment === turn.segment ? null : header.continues;
     const delivery = recovered.log.deliveries.get(turn.record.call_id)?.at(-1)?.outcome ?? "unknown";

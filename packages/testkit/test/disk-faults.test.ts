@@ -198,16 +198,15 @@ describe("a process dies, the next boot goes on, and then the power goes", () =>
       const first = await openWriter(out, { disk });
       const main = new Conversation("main");
       await first.commitTurn({ open: { parent: null }, turn: main.next() });
-      disk.setFault({ error: "EIO", at: 1, forever: true, calls: ["fdatasync"] });
-      await first.commitTurn({ segment: 1, turn: main.next() }).catch(() => undefined);
-      first.abandon();
-      disk.setFault(null);
-      const second = await openWriter(out, { disk });
+      void first.commitTurn({ segment: 1, turn: main.next() }).catch(() => undefined);
+      const rest = disk.kill();
+      fs.writeFileSync(path.join(out, "t1/writer-0001.lock"), "999999999 1\n");
+      const second = await openWriter(out, { disk: rest });
       const recovered = second.recovered!.lines.lineLength(1);
       expect(recovered).toBe(main.line.length);
       const parent = { segment: 1, tokens: main.line.length };
       await second.commitTurn({ open: { segment: 2, parent }, turn: main.next() });
-      disk.cutPower(seed);
+      rest.cutPower(seed);
       const where = `seed ${seed}`;
       checkPrefix(out, RELEASED_BY_BOTH, where);
       expectNoTampering(path.join(out, "t1"), where);
@@ -233,8 +232,8 @@ function checkPrefix(out: string, outcome: Outcome, where: string): void {
   for (const callId of outcome.released)
     expect(found.has(callId), `${where}: ${callId} was released and is lost`).toBe(true);
   for (const gap of log.gaps) {
-    const told = gap.reason === "recorded" || gap.reason === "torn_tail" || gap.reason === "missing";
-    expect(told || gap.detail.includes("no segment header"), `${where}: ${gap.detail}`).toBe(true);
+    // what was not synced may come back as zeros, or with a hole; what holds is never another record
+    expect(["bad_chain", "bad_sequence"], `${where}: ${gap.detail}`).not.toContain(gap.reason);
   }
   for (const file of log.segments.flatMap((segment) => segment.files)) {
     const seqs = file.turns.map((item) => item.place.seq);
