@@ -129,6 +129,18 @@ describe("an engine that miscounts", () => {
   );
 });
 
+it("the prompt's count is in the first event of a Messages stream too: older clients read it nowhere else (O.4)", async () => {
+  const started = await startTestSidecar(await scriptedEngine(RULES));
+  const response = await fetch(`${started.url}/messages`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${started.key}` },
+    body: JSON.stringify({ model: "policy", messages: MESSAGES, max_tokens: 100, stream: true }),
+  });
+  const [first] = (await response.text()).split("\n\n");
+  const [turn] = turnsOf(await started.sealed());
+  expect(lastUsage(first!)).toMatchObject({ input_tokens: turn!.promptIds.length, output_tokens: 0 });
+});
+
 describe("the engine's own chunks", () => {
   const wishes = chatWishes({ wantsLogprobs: false, includeUsage: true } as Parameters<typeof chatWishes>[0], "{}");
   const piece = (more: object, choice: object | null): string =>

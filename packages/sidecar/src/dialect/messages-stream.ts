@@ -146,7 +146,12 @@ function startMessage(event: ReplyEvent & { type: "start" }, model: string | nul
     content: [],
     stop_reason: null,
     stop_sequence: null,
-    // The counts are known at the end; message_delta carries them.
-    usage: { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 },
+    // What was sampled and what came from a cache is known at the end, in message_delta; some clients read the prompt's count only here.
+    usage: {
+      input_tokens: event.promptTokens ?? 0,
+      cache_creation_input_tokens: 0,
+      cache_read_input_tokens: 0,
+      output_tokens: 0,
+    },
   };
 }

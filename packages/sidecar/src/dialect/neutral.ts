@@ -49,7 +49,7 @@ export type NeutralFinish = "stop" | "length" | "tool_calls";
 
 /** What a reply is made of, in order. `start` comes first, exactly one `finish` comes last. */
 export type ReplyEvent =
-  | { type: "start"; id: string; createdS: number; model: string }
+  | { type: "start"; id: string; createdS: number; model: string; promptTokens?: number | undefined }
   | { type: "reasoning"; text: string }
   | { type: "content"; text: string }
   | { type: "tool_call"; index: number; id: string; name: string }

@@ -107,7 +107,9 @@ export function chatReader(request: Pick<NeutralRequest, "stop">): ChatReader {
     const events: ReplyEvent[] = [];
     if (!started && chunk.error === null) {
       started = true;
-      events.push({ type: "start", id: chunk.id ?? "", createdS: chunk.createdS ?? 0, model: chunk.model ?? "" });
+      const promptTokens = chunk.promptIds?.length;
+      const { id, createdS, model } = chunk;
+      events.push({ type: "start", id: id ?? "", createdS: createdS ?? 0, model: model ?? "", promptTokens });
     }
     if (chunk.reasoning !== null && chunk.reasoning !== "") events.push({ type: "reasoning", text: chunk.reasoning });
     if (chunk.content !== null && chunk.content !== "") events.push({ type: "content", text: chunk.content });

@@ -35,7 +35,8 @@ export class TurnReader implements ReplyReader {
     if (!this.started && chunk.error === null) {
       this.started = true;
       const id = (chunk.id ?? "").replace(/^cmpl-/, "chatcmpl-");
-      events.push({ type: "start", id, createdS: chunk.createdS ?? 0, model: chunk.model ?? "" });
+      const { promptTokens } = this.context;
+      events.push({ type: "start", id, createdS: chunk.createdS ?? 0, model: chunk.model ?? "", promptTokens });
     }
     const ids = chunk.sampled?.ids ?? [];
     if (ids.length === 0) return events;

@@ -70,7 +70,7 @@ describe("a reply read by its ids", () => {
     const message: Message = { role: "assistant", reasoning: "why", content: "so", tool_calls: calls };
     const { live, end, malformed } = await read([{ reasoning: "why" }, { content: "so" }, {}], message);
     expect(live).toEqual([
-      { type: "start", id: "chatcmpl-7", createdS: 5, model: "m" },
+      { type: "start", id: "chatcmpl-7", createdS: 5, model: "m", promptTokens: 1 },
       { type: "reasoning", text: "why" },
       { type: "content", text: "so" },
     ]);
