@@ -66,6 +66,7 @@ export async function serveCall(
   client: Client,
 ): Promise<void> {
   let context: CallContext | null = null;
+  let asked = false;
   try {
     checkOpen(trajectory);
     const request = await fitLateSystem(incoming.codec.parse(incoming.body), engine.takesLateSystem);
@@ -85,17 +86,25 @@ export async function serveCall(
     });
     if (!plan.passthrough) refuseEvidence(context.wishes);
     if (plan.evidence.fallback !== undefined) trajectory.log("info", "full_history", { ...plan.evidence.fallback });
+    asked = true;
     await attemptUntilFinal(context, plan, writerOf(context, plan));
   } catch (error) {
     if (!TitoError.is(error)) throw error;
     if (error.code === "internal") trajectory.log("error", "call_failed", { detail: error.stack ?? error.message });
-    if (REFUSALS.has(error.code)) recordRefusal(trajectory, incoming, error);
+    if (!asked && REFUSALS.has(error.code)) recordRefusal(trajectory, incoming, error);
     await tellFailure(incoming.codec, context, client, dialectError(error));
   }
 }
 
-/** Legal requests that are refused before a token is spent: they are on record, so that nobody wonders where they are. */
-const REFUSALS: ReadonlySet<string> = new Set(["unsupported", "context_overflow"]);
+/** Calls that are refused before a token is spent, for what they are or because the engine could not be asked about them: they are on record, so that nobody wonders where they are. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  "bad_request",
+  "unsupported",
+  "context_overflow",
+  "upstream_unavailable",
+  "upstream_rejected",
+  "upstream_invalid",
+]);
 
 function recordRefusal(trajectory: Trajectory, incoming: IncomingCall, error: TitoError): void {
   const callId = trajectory.newCallId();

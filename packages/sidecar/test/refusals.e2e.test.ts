@@ -126,16 +126,25 @@ async function ask(
 }
 
 describe("a refusal", () => {
-  it.each(REFUSALS)("($words) is the same in every dialect (O.5)", async ({ words: _, not = [], ...refusal }) => {
-    const started = await startTestSidecar(await scriptedEngine(RULES, { maxModelLen: 400 }));
-    const { status, type, code, messagesType } = refusal;
-    for (const [name, dialect] of Object.entries(DIALECTS)) {
-      if (not.includes(name)) continue;
-      const answer = await ask(started, dialect, refusal);
-      const error = name === "messages" || name === "count_tokens" ? { type: messagesType } : { type, code };
-      expect([name, answer.status, answer.json]).toMatchObject([name, status, { error }]);
-    }
-  });
+  it.each(REFUSALS)(
+    "($words) is the same in every dialect (O.5), and on record where it passes the gate (O.12)",
+    async ({ words: _, not = [], ...refusal }) => {
+      const passesGate = refusal.body !== undefined || refusal.messages !== undefined;
+      const started = await startTestSidecar(await scriptedEngine(RULES, { maxModelLen: 400 }));
+      const { status, type, code, messagesType } = refusal;
+      for (const [name, dialect] of Object.entries(DIALECTS)) {
+        if (not.includes(name)) continue;
+        const answer = await ask(started, dialect, refusal);
+        const error = name === "messages" || name === "count_tokens" ? { type: messagesType } : { type, code };
+        expect([name, answer.status, answer.json]).toMatchObject([name, status, { error }]);
+      }
+      // A count of tokens is no call.
+      const calls = Object.keys(DIALECTS).filter((name) => !not.includes(name) && name !== "count_tokens");
+      const { uncaptured, manifest } = await started.sealed();
+      expect(uncaptured.map((one) => one.lost_tokens)).toEqual(passesGate ? calls.map(() => false) : []);
+      if (passesGate) expect(manifest?.counts).toMatchObject({ calls: calls.length });
+    },
+  );
 
   it("(a sealed trajectory) is the same in every dialect (O.5)", async () => {
     const started = await startTestSidecar(await scriptedEngine(RULES), { secrets: { ownerKey: "owner-key" } });
