@@ -1,10 +1,11 @@
 /** How a command fails: one clear line on standard error, a hint, and the exit code of docs/errors.md. */
-import { TitoError } from "@tito/format";
+import { fromSystem, TitoError } from "@tito/format";
 
 const INTERNAL_EXIT = 70;
 
 /** Prints what went wrong and answers the exit code. A bug keeps its stack: it has to be reported. */
-export function reportFailure(error: unknown, json: boolean): number {
+export function reportFailure(thrown: unknown, json: boolean): number {
+  const error = fromSystem(thrown);
   if (TitoError.is(error)) {
     if (json)
       console.error(JSON.stringify({ error: { code: error.code, message: error.message, hint: error.hint ?? null } }));

@@ -49,6 +49,7 @@ export {
   type ScanOptions,
   scanFile,
 } from "./scan.js";
+export { fromSystem } from "./system-error.js";
 export { isTrajectoryId } from "./trajectory-dir.js";
 export {
   danglingCalls,

@@ -70,7 +70,10 @@ export class StreamTarget implements ByteTarget {
   private readonly hash: Hash = createHash("sha256");
   private bytes = 0;
 
-  constructor(private readonly stream: Writable) {}
+  constructor(private readonly stream: Writable) {
+    // A write that fails says so in its callback; the event alone would end the process.
+    stream.on("error", () => undefined);
+  }
 
   async write(bytes: Uint8Array): Promise<void> {
     this.hash.update(bytes);
@@ -98,7 +101,8 @@ function syncDirectory(path: string): void {
   }
 }
 
-function cannotWrite(path: string, error: unknown): TitoError {
+/** `cannot_write` with the path and the system's message. */
+export function cannotWrite(path: string, error: unknown): TitoError {
   return new TitoError("cannot_write", `${path}: ${error instanceof Error ? error.message : String(error)}`, {
     cause: error,
     hint: "check that the directory exists, is writable and has room",

@@ -1,4 +1,5 @@
 /** Arrow columns from plain values, without a loop over tokens: what both Parquet schemas are made of. */
+import { TitoError } from "@tito/format";
 import {
   type Data,
   type DataType,
@@ -19,6 +20,13 @@ export interface Column {
   data: Data;
 }
 
+/** Offsets and whole numbers of these columns are int32. */
+const INT32_MAX = 2 ** 31 - 1;
+
+function tooLarge(what: string, hint: string): TitoError {
+  return new TitoError("format_limit", `Parquet: ${what} is more than an int32 column holds`, { hint });
+}
+
 function column(name: string, data: Data, nullable: boolean): Column {
   return { field: new Field(name, data.type, nullable), data };
 }
@@ -29,6 +37,8 @@ export function textColumn(name: string, values: readonly (string | null)[]): Co
 
 export function intColumn(name: string, values: readonly (number | null)[]): Column {
   const data = Int32Array.from(values, (value) => value ?? 0);
+  const wrong = values.findIndex((value, i) => value !== null && data[i] !== value);
+  if (wrong >= 0) throw tooLarge(`${name} ${values[wrong]}`, "write JSONL or msgpack");
   return column(name, makeData({ type: new Int32(), length: values.length, data, ...nulls(values) }), true);
 }
 
@@ -46,6 +56,7 @@ export function numbersColumn(
   rows: readonly Numbers[],
 ): Column {
   const total = rows.reduce((sum, row) => sum + row.length, 0);
+  if (total > INT32_MAX) throw tooLarge(`${name}: a row group of ${total} values`, "lower output.row_group_rows");
   const values = allocate(type, total);
   let at = 0;
   for (const row of rows) {

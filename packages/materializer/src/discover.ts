@@ -20,13 +20,18 @@ const REWARD_FILES = ["reward.json", "reward.txt", join("verifier", "reward.json
 /**
  * Every trial below `paths`, sorted by directory. A trajectory belongs to the nearest directory at or above it (not above the
  * given path) that is a trial; without one it is a trial of its own. Links are not followed.
- * Errors: `not_found` for a path that does not exist.
+ * Errors: `not_found` for a path that does not exist, `usage` for one that is no directory.
  */
 export function findTrials(paths: readonly string[]): FoundTrial[] {
   const trials = new Map<string, FoundTrial>();
   const seen = new Set<string>();
   const roots = paths.map((path) => {
-    if (!statSync(path, { throwIfNoEntry: false })) throw new TitoError("not_found", `${path} does not exist`);
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (!stat) throw new TitoError("not_found", `${path} does not exist`);
+    if (!stat.isDirectory()) {
+      const hint = "name a trial, job or trajectory directory";
+      throw new TitoError("usage", `${path} is not a directory`, { hint });
+    }
     return realpathSync(path);
   });
   // Parents first, so that it does not matter in which order overlapping paths are given.

@@ -1,16 +1,16 @@
 /** `tito explain --run --sample --token`: which call produced a token, behind exactly which prefix, and why it trains or not. */
 import { createHash } from "node:crypto";
 import { TitoError } from "@tito/format";
-import { type AssembledTrajectory, assembleRun } from "./assemble.js";
+import { type AssembledRun, type AssembledTrajectory, assembleRun } from "./assemble.js";
 import type { PlannedSample, PlannedSpan } from "./build.js";
 import { findTrials } from "./discover.js";
-import { type RunSource, runsOf } from "./identity.js";
+import { isSuperseded, type RunSource, runsOf } from "./identity.js";
 import { shortName } from "./order.js";
 import { loadPolicy, type Policy } from "./policy.js";
 import { readIdentity } from "./read.js";
 import { REASON_TEXTS, type SpanReason } from "./reasons.js";
-import { RowIndex, readRows } from "./side-files.js";
-import { newestVersionOf } from "./survey.js";
+import { openSideFile } from "./side-files.js";
+import { newestVersionOf, surveyRun } from "./survey.js";
 
 /** Turns ids into text; without one, ids are shown. */
 export type Decode = (ids: Int32Array) => string;
@@ -25,6 +25,8 @@ export interface ExplainTokenOptions {
   policy?: Policy | undefined;
   /** The mapping file, as given to materialize: ids that only it knows are found too. */
   rewards?: string | undefined;
+  /** Verdicts, as given to materialize. */
+  exclusions?: string | undefined;
   decode?: Decode | undefined;
 }
 
@@ -63,14 +65,17 @@ export interface TokenExplanation {
   prefix: { tokens: number; recorded_sha256: string; recomputed_sha256: string; equal: boolean };
   /** Sample that owns a shared token, null otherwise. */
   owner: number | null;
+  /** Why the whole run must not train, and its reward; a run that is excluded or has no reward weighs 0 whatever its mask says. */
+  excluded: string | null;
+  reward: number | null;
 }
 
 /** Errors: `not_found` when there is no such run, sample or token, with what there is. */
 export function explainToken(options: ExplainTokenOptions): TokenExplanation {
   const policy = options.policy ?? loadPolicy(null);
   const sources = runsOf(findTrials(options.paths), (dir) => ({ dir, ...readIdentity(dir) }), {
-    rewards: options.rewards === undefined ? null : new RowIndex(readRows(options.rewards), options.rewards),
-    exclusions: null,
+    rewards: openSideFile(options.rewards, "rewards"),
+    exclusions: openSideFile(options.exclusions, "exclusions"),
     turnRewards: null,
   });
   const source = findRun(sources, options.run);
@@ -79,7 +84,10 @@ export function explainToken(options: ExplainTokenOptions): TokenExplanation {
     trajectory.built.samples.map((sample) => ({ trajectory, sample })),
   );
   const found = samples[options.sample];
-  if (!found) throw new TitoError("not_found", `run ${source.run_id} has ${samples.length} samples, counted from 0`);
+  if (!found) {
+    const count = samples.length === 1 ? "1 sample" : `${samples.length} samples`;
+    throw new TitoError("not_found", `run ${source.run_id} has ${count}, counted from 0`);
+  }
   const span = found.sample.spans.find((each) => each.start <= options.token && options.token < each.end);
   if (!span)
     throw new TitoError("not_found", `sample ${options.sample} has ${found.sample.length} tokens, counted from 0`);
@@ -99,7 +107,17 @@ export function explainToken(options: ExplainTokenOptions): TokenExplanation {
     ...callFacts(found.trajectory, source, span),
     prefix: prefixOf(found.sample, span),
     owner,
+    ...runVerdict(run, source, policy),
   };
+}
+
+function runVerdict(
+  run: AssembledRun,
+  source: RunSource,
+  policy: Policy,
+): Pick<TokenExplanation, "excluded" | "reward"> {
+  const { head } = surveyRun(run, source, { policy, root: source.trial_dir });
+  return { excluded: head.excluded, reward: head.reward };
 }
 
 function newestOf(sources: readonly RunSource[], policy: Policy): number | null {
@@ -112,14 +130,18 @@ function newestOf(sources: readonly RunSource[], policy: Policy): number | null 
 /** The newest attempt of the run with this run_id or trial_id. */
 function findRun(sources: readonly RunSource[], id: string): RunSource {
   const named = sources.filter((source) => source.run_id === id || source.trial_id === id);
-  const newest = named.filter((source) => source.excluded === null || named.length === 1);
+  const newest = named.filter((source) => !isSuperseded(source.excluded) || named.length === 1);
   if (newest.length === 1) return newest[0]!;
-  const known = (named.length > 0 ? named : sources).slice(0, 5).map((source) => source.run_id);
+  const known = (named.length > 0 ? named : sources).slice(0, 5).map(calledBoth);
   const what = named.length > 1 ? `${named.length} runs are called ${id}` : `no run is called ${id}`;
   throw new TitoError(
     "not_found",
     `${what}; there is ${known.join(", ")}${sources.length > known.length ? ", …" : ""}`,
   );
+}
+
+function calledBoth({ run_id, trial_id }: RunSource): string {
+  return run_id === trial_id ? run_id : `${run_id} (trial ${trial_id})`;
 }
 
 function spanFacts(span: PlannedSpan, token: number) {

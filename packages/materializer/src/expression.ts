@@ -47,6 +47,19 @@ function tokenize(source: string, where: string): Token[] {
   return tokens;
 }
 
+const WORDS: ReadonlySet<string> = new Set(["and", "or", "not", "null", "true", "false"]);
+
+/** The names that an expression reads, those in `score("…")` included, each once. Errors as {@link compileExpression}. */
+export function namesIn(source: string, where: string): string[] {
+  const tokens = tokenize(source, where);
+  const names = tokens.flatMap(({ kind, text }, i) => {
+    const isScore = kind === "string" && tokens[i - 1]?.text === "(" && tokens[i - 2]?.text === "score";
+    if (isScore) return [`scores.${text}`];
+    return kind === "name" && !WORDS.has(text) && tokens[i + 1]?.text !== "(" ? [text] : [];
+  });
+  return [...new Set(names)];
+}
+
 /** Weakest first. `or`, `and`, `not` are the same as `||`, `&&`, `!`. */
 const LEVELS: readonly (readonly string[])[] = [
   ["||", "or"],

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import type { Value } from "./expression.js";
+import { parseJsonText } from "./json-text.js";
 import type { TrialFailure } from "./termination.js";
 
 /** A trial directory, read. */
@@ -78,13 +79,14 @@ export function parseHarborResult(text: string): TrialFacts | string | null {
 
 /**
  * Scores of a `reward.json`: a flat object of numbers, booleans, texts and nulls, or one number, which is named `reward`.
- * Null when the text is neither.
+ * Null when the text is neither, or the object holds none of these.
  */
 export function parseRewardJson(text: string): ReadonlyMap<string, Value> | null {
   const value = parseJson(text);
   if (typeof value === "number" || typeof value === "boolean") return new Map([["reward", value]]);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  return scoresOf(value);
+  const scores = scoresOf(value);
+  return scores.size > 0 ? scores : null;
 }
 
 /** Scores of a `reward.txt`: one number. */
@@ -106,7 +108,7 @@ function scoresOf(values: object): ReadonlyMap<string, Value> {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJsonText(text);
   } catch {
     return undefined;
   }

@@ -129,8 +129,8 @@ function paths(trial: FoundTrial, each: Identified | null): string[] {
 }
 
 function mappedFor(index: RowIndex | null, ids: Parameters<RowIndex["find"]>[0]): Mapped | null {
-  const rows = index?.find(ids).filter((row) => typeof row.get("turn") !== "number") ?? [];
-  return rows.length > 0 ? mappedOf(new Map(rows.flatMap((row) => [...row]))) : null;
+  const rows = index?.find(ids) ?? [];
+  return rows.length > 0 ? mappedOf(rows) : null;
 }
 
 /** The task's name within its job: Harbor's task, the recorded `task`, the part of a trial name before `__`, the directory above. */
@@ -207,12 +207,15 @@ function applySideFiles(run: RunSource, files: SideFiles): void {
     ],
   };
   const verdict = files.exclusions?.find(ids)[0];
-  if (verdict && run.excluded === null) run.excluded = String(verdict.get("reason") ?? "excluded");
+  if (verdict && run.excluded === null) run.excluded = String(verdict.cells.get("reason"));
   const turns = files.turnRewards?.find(ids) ?? [];
-  const rewards = turns.flatMap((row): TurnReward[] => {
-    const [turn, reward, trajectory] = [row.get("turn"), row.get("reward"), row.get("trajectory_id")];
-    if (typeof turn !== "number" || typeof reward !== "number") return [];
-    return [{ trajectory_id: trajectory == null ? null : String(trajectory), turn, reward }];
+  const rewards = turns.map(({ cells }): TurnReward => {
+    const trajectory = cells.get("trajectory_id");
+    return {
+      trajectory_id: trajectory == null ? null : String(trajectory),
+      turn: Number(cells.get("turn")),
+      reward: Number(cells.get("reward")),
+    };
   });
   if (rewards.length > 0) run.turn_rewards = rewards;
 }

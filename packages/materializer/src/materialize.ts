@@ -1,25 +1,27 @@
 /** The command's whole way: find, survey, credit, write, manifest. */
-import { existsSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { existsSync, realpathSync } from "node:fs";
+import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { FORMAT_VERSION, TitoError } from "@tito/format";
 import { type ByteTarget, FileTarget, StreamTarget } from "./byte-target.js";
 import { findTrials } from "./discover.js";
-import { FORMATS, type Format } from "./encoded-run.js";
+import type { Format } from "./encoded-run.js";
 import { type RunSource, runsOf, type SideFiles } from "./identity.js";
 import { Jobs } from "./jobs.js";
 import { commonParent } from "./order.js";
 import { manifestPath, type OutputFile, type OutputManifest } from "./output-manifest.js";
+import { type Place, placeOf, refuseInput } from "./output-place.js";
 import { MATERIALIZER_VERSION, type PlannedFile, type PlannedRun, planFiles, planRuns } from "./plan.js";
 import { loadPolicy, type Policy, policyDigest } from "./policy.js";
 import { digestFile, readIdentity } from "./read.js";
 import { encodesRuns, openSink } from "./row-sink.js";
 import { closeShards, noteShard, openShards } from "./shards.js";
-import { RowIndex, readRows } from "./side-files.js";
+import { openSideFile } from "./side-files.js";
 import type { RunSurvey } from "./survey.js";
 import { tallyRuns } from "./tally.js";
 import type { Task } from "./tasks.js";
 import { toolWarning } from "./tool-use.js";
+import { warningsOf } from "./warnings.js";
 
 export interface Progress {
   phase: "find" | "versions" | "survey" | "write";
@@ -54,8 +56,8 @@ export interface Report {
   manifest: OutputManifest;
   /** Null when the output is a stream. */
   manifest_path: string | null;
-  /** Shards that an earlier run left as they have to be. */
-  kept: number;
+  /** Names of the shards that an earlier run left as they have to be. */
+  kept: string[];
   runs: RunLine[];
 }
 
@@ -72,13 +74,6 @@ interface Job {
   jobs: Jobs;
 }
 
-interface Place {
-  format: Format;
-  directory: boolean;
-  /** Absolute, null for standard output. */
-  path: string | null;
-}
-
 /**
  * Materializes trials into samples.
  * Errors: `not_found` without any trial, `usage` for flags and side files, `cannot_write`, `already_exists` for a directory that is not ours.
@@ -87,7 +82,8 @@ interface Place {
 export async function materialize(options: MaterializeOptions): Promise<Report> {
   const policy = options.policy ?? loadPolicy(null);
   const place = placeOf(options);
-  const { sources, files, warnings, trials } = findRuns(options);
+  const { sources, files, trials } = findRuns(options);
+  refuseInput(place, { files: sideFiles(options), trials: sources });
   const jobs = new Jobs(Math.max(1, Math.min(options.jobs ?? 1, sources.length, 64)));
   try {
     const job: Job = { options, policy, place, jobs };
@@ -113,38 +109,22 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
       policy_sha256: policyDigest(policy),
       policy,
       ...tally,
-      warnings: [...warnings, ...toolWarnings(surveys), ...captureWarnings(runs), ...warningsOf(runs, files)],
+      warnings: [
+        ...toolWarnings(surveys),
+        ...warningsOf(
+          runs.map((run) => run.head),
+          files,
+          policy,
+        ),
+      ],
       outputs,
-      inputs: [...surveys.flatMap((survey) => survey.inputs), ...sideInputs(options)],
+      inputs: [...surveys.flatMap((survey) => survey.inputs), ...sideInputs(options, root)],
     };
     const manifest_path = await finishOutput(place, manifest);
     return { manifest, manifest_path, kept, runs: runs.map((run, i) => runLine(run, surveys[i]!)) };
   } finally {
     await jobs.close();
   }
-}
-
-function placeOf(options: MaterializeOptions): Place {
-  const { out } = options;
-  const bySuffix = FORMATS.find((format) => out.endsWith(`.${format}`));
-  const directory =
-    out !== "-" && (out.endsWith("/") || (statSync(out, { throwIfNoEntry: false })?.isDirectory() ?? false));
-  const format = options.format ?? (out === "-" ? "jsonl" : directory ? "parquet" : bySuffix);
-  if (format === undefined)
-    throw new TitoError("usage", `--out ${out}: no format`, {
-      hint: "end the name with .jsonl, .parquet or .msgpack, or give --format",
-    });
-  if (options.resume && !directory)
-    throw new TitoError("usage", "--resume needs a directory of shards", { hint: "end --out with /" });
-  if (out === "-") {
-    if (format === "parquet") throw new TitoError("usage", "Parquet cannot be streamed to standard output");
-    if (!options.stdout) throw new TitoError("usage", "--out - needs a standard output");
-    return { format, directory: false, path: null };
-  }
-  const path = resolve(out);
-  if (!existsSync(dirname(path)))
-    throw new TitoError("cannot_write", `${dirname(path)} does not exist`, { hint: "create it first" });
-  return { format, directory, path };
 }
 
 function findRuns(options: MaterializeOptions) {
@@ -155,14 +135,13 @@ function findRuns(options: MaterializeOptions) {
       hint: "a trajectory is a directory with segments/*.seg; a trial has a result.json or a reward.json",
     });
   }
-  const index = (file: string | undefined) => (file === undefined ? null : new RowIndex(readRows(file), file));
   const files: SideFiles = {
-    rewards: index(options.rewards),
-    exclusions: index(options.exclusions),
-    turnRewards: index(options.turnRewards),
+    rewards: openSideFile(options.rewards, "rewards"),
+    exclusions: openSideFile(options.exclusions, "exclusions"),
+    turnRewards: openSideFile(options.turnRewards, "turn_rewards"),
   };
   const sources = runsOf(trials, (dir) => ({ dir, ...readIdentity(dir) }), files);
-  return { sources, files, trials: trials.length, warnings: [] as string[] };
+  return { sources, files, trials: trials.length };
 }
 
 async function newestOf(job: Job, sources: readonly RunSource[]): Promise<number | null> {
@@ -213,11 +192,11 @@ interface WriteContext {
 
 async function writeFiles(job: Job, planned: readonly PlannedFile[], context: WriteContext) {
   const outputs: OutputFile[] = [];
-  let kept = 0;
+  const kept: string[] = [];
   const progress = { done: 0, total: planned.reduce((sum, file) => sum + file.runs.length, 0), tokens: 0 };
   for (const file of planned) {
     const same = keptFile(job.place, file, context.earlier);
-    if (same) kept += 1;
+    if (same) kept.push(same.path);
     const output = same ?? (await writeFile(job, file, context, progress));
     outputs.push(output);
     if (job.place.directory) noteShard(job.place.path!, output);
@@ -293,31 +272,13 @@ async function finishOutput(place: Place, manifest: OutputManifest): Promise<str
   return path;
 }
 
-function sideInputs(options: MaterializeOptions) {
-  const files = [options.rewards, options.exclusions, options.turnRewards].filter((file) => file !== undefined);
-  return files.map((file) => digestFile(file, dirname(resolve(file))));
+function sideFiles({ rewards, exclusions, turnRewards }: MaterializeOptions): string[] {
+  return [rewards, exclusions, turnRewards].filter((file) => file !== undefined);
 }
 
-function warningsOf(runs: readonly PlannedRun[], files: SideFiles): string[] {
-  const warnings = runs.flatMap(({ head }) => head.conflicts.map((conflict) => `run ${head.run_id}: ${conflict}`));
-  for (const index of [files.rewards, files.exclusions, files.turnRewards]) {
-    const unmatched = index?.unmatched() ?? [];
-    if (unmatched.length > 0)
-      warnings.push(`${index!.file}: ${unmatched.length} rows name no run, first ${unmatched[0]}`);
-  }
-  return warnings;
-}
-
-const INCOMPLETE_WARNINGS_MAX = 20;
-
-/** What is missing or damaged, run by run: such a run is written and by default does not train. */
-function captureWarnings(runs: readonly PlannedRun[]): string[] {
-  const incomplete = runs.filter(({ head }) => head.termination === "capture_incomplete");
-  const lines = incomplete
-    .slice(0, INCOMPLETE_WARNINGS_MAX)
-    .map(({ head }) => `run ${head.run_id}: capture incomplete: ${head.termination_detail}`);
-  const more = incomplete.length - lines.length;
-  return more > 0 ? [...lines, `${more} more runs with an incomplete capture`] : lines;
+/** Relative to the same directory as all other inputs, so that one place is enough to check them all again. */
+function sideInputs(options: MaterializeOptions, root: string) {
+  return sideFiles(options).map((file) => digestFile(realpathSync(file), root));
 }
 
 function toolWarnings(surveys: readonly RunSurvey[]): string[] {

@@ -8,7 +8,7 @@ import { compileExpression } from "./expression.js";
 import { TERMINATIONS } from "./reasons.js";
 
 const verdict = z.enum(["train", "mask"]);
-const expression = z.string().min(1).max(2000);
+const expression = z.string().min(1, "an expression is needed").max(2000);
 const count = z.int().min(0);
 
 const select = z
@@ -47,7 +47,12 @@ const exclude = z
   .strictObject({
     terminations: z.array(z.enum(TERMINATIONS)).default(["env_error", "verifier_error", "capture_incomplete"]),
     rules: z
-      .array(z.strictObject({ reason: z.string().regex(/^[a-z0-9_]{1,64}$/), when: expression }))
+      .array(
+        z.strictObject({
+          reason: z.string().regex(/^[a-z0-9_]{1,64}$/, "lower-case letters, digits and _ are allowed, at most 64"),
+          when: expression,
+        }),
+      )
       .max(100)
       .default([]),
   })
@@ -128,22 +133,31 @@ const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string
 const POLICY_BYTES_MAX = 1 << 20;
 
 /**
- * The effective policy: defaults, then the YAML text, then flags.
+ * The effective policy: defaults, then the YAML text, then flags. `name` is what messages call the file.
  * Errors: `usage` with the key and what it may be; unknown keys are refused; expressions are compiled to catch typing errors early.
  */
-export function loadPolicy(yamlText: string | null, flags: PolicyFlags = {}): Policy {
-  const tree = overlay(parseYaml(yamlText), flags);
+export function loadPolicy(yamlText: string | null, flags: PolicyFlags = {}, name = "policy"): Policy {
+  const tree = overlay(parseYaml(yamlText, name), flags);
   const result = policySchema.safeParse(tree);
   if (!result.success) {
-    const first = result.error.issues[0]!;
-    const where = first.path.length > 0 ? first.path.join(".") : "the policy";
-    throw new TitoError("usage", `policy: ${where}: ${first.message}`, { hint: "see docs/policy-file.md" });
+    const { path, message } = result.error.issues[0]!;
+    throw new TitoError("usage", `${whereOf(path, flags, name)}: ${message}`, { hint: "see docs/policy-file.md" });
   }
   const policy = result.data;
-  compileExpression(policy.reward, "reward");
-  compileExpression(policy.credit.group, "credit.group");
-  for (const rule of policy.exclude.rules) compileExpression(rule.when, `exclude.rules: ${rule.reason}`);
+  compileExpression(policy.reward, whereOf(["reward"], flags, name));
+  compileExpression(policy.credit.group, whereOf(["credit", "group"], flags, name));
+  for (const rule of policy.exclude.rules) compileExpression(rule.when, `${name}: exclude.rules: ${rule.reason}`);
   return withPackLength(policy);
+}
+
+/** The flag that gave the value at `path`, else its place in the file. */
+function whereOf(path: readonly PropertyKey[], flags: PolicyFlags, name: string): string {
+  const key = path.map(String).join(".");
+  const flag = (Object.keys(FLAG_PATHS) as (keyof PolicyFlags)[]).find(
+    (each) => flags[each] !== undefined && FLAG_PATHS[each].join(".") === key,
+  );
+  if (flag !== undefined) return `--${flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return key === "" ? name : `${name}: ${key}`;
 }
 
 /** A bin can only take samples that fit, so packing bounds the sample length when nothing else does. */
@@ -157,13 +171,18 @@ function withPackLength(policy: Policy): Policy {
   return { ...policy, build: { ...policy.build, max_seq_len: given ?? length } };
 }
 
-function parseYaml(text: string | null): unknown {
+function parseYaml(text: string | null, name: string): unknown {
   if (text === null) return {};
-  if (text.length > POLICY_BYTES_MAX) throw new TitoError("usage", "policy: the file is larger than 1 MiB");
+  if (text.length > POLICY_BYTES_MAX) throw new TitoError("usage", `${name}: larger than 1 MiB`);
   try {
-    return parse(text, { maxAliasCount: 20 }) ?? {};
+    return parse(text, { maxAliasCount: 20, prettyErrors: true }) ?? {};
   } catch (error) {
-    throw new TitoError("usage", `policy: not valid YAML: ${error instanceof Error ? error.message : String(error)}`);
+    // The parser goes on with the line and an arrow below it.
+    const message = (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
+    throw new TitoError(
+      "usage",
+      `${name}: not valid YAML: ${message.replace(/; please use .*?(?= at line|$)/, "").replace(/:$/, "")}`,
+    );
   }
 }
 

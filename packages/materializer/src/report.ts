@@ -109,6 +109,7 @@ export function renderTokenExplanation(one: TokenExplanation): string {
     `token ${one.token} of ${one.tokens}   id ${shown}   run ${one.run_id}, sample ${one.sample} of ${one.samples}`,
     `  loss mask ${one.loss_mask}   ${one.reason}: ${one.why}`,
     ...(one.owner === null ? [] : [`  owned by sample ${one.owner}`]),
+    ...runLines(one),
     ...(one.logprob === null
       ? []
       : [`  logprob ${one.logprob}${one.weight_version === null ? "" : `   weights ${one.weight_version}`}`]),
@@ -120,6 +121,12 @@ export function renderTokenExplanation(one: TokenExplanation): string {
     `    recomputed sha256 ${one.prefix.recomputed_sha256}   ${one.prefix.equal ? "equal" : "DIFFERENT"}`,
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** What the mask does not tell: the whole run weighs nothing. */
+function runLines(one: TokenExplanation): string[] {
+  if (one.excluded !== null) return [`  the run is excluded (${one.excluded}): weight 0, no advantage`];
+  return one.reward === null ? ["  the run has no reward: weight 0, no advantage"] : [];
 }
 
 /** An explanation of a turn as plain text. */

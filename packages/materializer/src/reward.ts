@@ -20,7 +20,13 @@ export interface Verdict {
   excluded: string | null;
 }
 
-/** The names that expressions know under `run.`. */
+/** What expressions know under `run.`. */
+export const RUN_NAMES: ReadonlySet<string> = new Set([
+  ...["run_id", "trial_id", "group_id", "task", "attempt", "termination", "turns", "samples"],
+  ...["captured_tokens", "eligible_tokens", "trained_tokens"],
+]);
+
+/** The values of {@link RUN_NAMES} for one run. */
 export function runNames(facts: {
   run_id: string;
   trial_id: string;

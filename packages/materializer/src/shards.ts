@@ -2,21 +2,30 @@
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { TitoError } from "@tito/format";
+import { ZodError } from "zod";
+import { cannotWrite } from "./byte-target.js";
 import { manifestPath, type OutputFile, outputFileSchema, outputManifestSchema } from "./output-manifest.js";
 
 /** Shards that are finished while the manifest is not written yet: one JSON line each. */
 const NOTES = "materialized.partial.jsonl";
+/** Temporary names of a killed run. */
+const LEFTOVER = /^(shard-\d{4}-of-\d{4}\.(jsonl|parquet|msgpack)|materialized\.json)\.\d+\.tmp$/;
 const SHARD = /^shard-\d{4}-of-\d{4}\.(jsonl|parquet|msgpack)$/;
 
 /**
  * Creates the directory, or takes over one that an earlier materialization made. Returns the shards that may be kept when `resume`.
  * From here until {@link closeShards} the directory has no manifest: it is not finished.
- * Errors: `already_exists` when the directory holds anything else.
+ * Errors: `already_exists` when the directory holds anything else, `cannot_write`.
  */
 export function openShards(path: string, resume: boolean): OutputFile[] {
-  mkdirSync(path, { recursive: true });
+  // Not recursive: the parent is there, and Node never comes back from trying in /proc.
+  try {
+    if (!existsSync(path)) mkdirSync(path);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
   const own = (name: string) =>
-    SHARD.test(name) || name === NOTES || name === "materialized.json" || name.endsWith(".tmp");
+    SHARD.test(name) || name === NOTES || name === "materialized.json" || LEFTOVER.test(name);
   const foreign = readdirSync(path).find((name) => !own(name));
   if (foreign !== undefined) {
     throw new TitoError("already_exists", `${path} holds ${foreign}, which no materialization wrote`, {
@@ -32,8 +41,13 @@ export function openShards(path: string, resume: boolean): OutputFile[] {
 function manifestShards(path: string): OutputFile[] {
   const file = manifestPath(path, true);
   if (!existsSync(file)) return [];
-  const parsed = outputManifestSchema.safeParse(JSON.parse(readFileSync(file, "utf8")));
-  return parsed.success ? parsed.data.outputs : [];
+  try {
+    return outputManifestSchema.parse(JSON.parse(readFileSync(file, "utf8"))).outputs;
+  } catch (error) {
+    // A manifest that is not one says nothing about the shards: they are written again.
+    if (error instanceof SyntaxError || error instanceof ZodError) return [];
+    throw error;
+  }
 }
 
 /** Lines that were cut off by a kill are left out; their shards are written again. */

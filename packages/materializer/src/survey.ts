@@ -12,6 +12,7 @@ import { groupOf, judge, type RunFacts, runNames } from "./reward.js";
 import type { RunHead } from "./rollout-run.js";
 import { endingOf } from "./termination.js";
 import { addToolUse, NO_TOOL_USE, type ToolUse, toolUseOf } from "./tool-use.js";
+import { rewardsOf } from "./turn-rewards.js";
 import { versionNumber } from "./versions.js";
 
 /** What pass one tells about a run. `head.group` and `head.weight` are filled in by credit. */
@@ -75,7 +76,8 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
   };
   const verdict = judge(facts, policy, { excluded: source.excluded, termination: ending.termination });
   const group_id = groupOf(facts, policy.credit.group, run_id);
-  const rewards = rewardsOf(source, evidence, verdict.reward);
+  const { rewards, problems } = rewardsOf(source, evidence, verdict.reward);
+  const recorded = recordedFacts(source, evidence);
   return {
     head: {
       schema: "tito.rollout_run/v1",
@@ -83,7 +85,8 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
       group_id,
       trial_id,
       attempt,
-      ...recordedFacts(source, evidence),
+      ...recorded,
+      conflicts: [...recorded.conflicts, ...problems],
       task,
       metadata: Object.fromEntries(source.metadata),
       environment: environmentOf(source),
@@ -166,21 +169,6 @@ function outsideOf(run: AssembledRun): RunHead["outside"] {
   return run.trajectories.flatMap(({ evidence, built }) =>
     built.outside.map(({ turn, tokens, reason }) => ({ trajectory_id: evidence.trajectory_id, turn, tokens, reason })),
   );
-}
-
-/** The run's reward, or with turn rewards one per turn: the file's, else the run's. */
-function rewardsOf(source: RunSource, evidence: readonly TrajectoryEvidence[], reward: number | null): number[] | null {
-  if (source.turn_rewards === null) return reward === null ? null : [reward];
-  const given = new Map(source.turn_rewards.map((each) => [`${each.trajectory_id ?? ""}/${each.turn}`, each.reward]));
-  const rewards: number[] = [];
-  for (const each of evidence) {
-    for (const turn of each.turns) {
-      const value = given.get(`${each.trajectory_id}/${turn.turn}`) ?? given.get(`/${turn.turn}`) ?? reward;
-      if (value === null) return null;
-      rewards.push(value);
-    }
-  }
-  return rewards;
 }
 
 const EVIDENCE_FILES_MAX = 10_000;

@@ -60,13 +60,17 @@ function openManifest(path: string): { manifest: OutputManifest; dir: string } {
   const stat = statSync(path, { throwIfNoEntry: false });
   const file = manifestPath(path.replace(/\/$/, ""), stat?.isDirectory() ?? false);
   if (!stat || !existsSync(file)) {
+    const shards = join(dirname(path), "materialized.json");
     throw new TitoError("not_found", `${path}: ${stat ? `no manifest at ${file}` : "does not exist"}`, {
-      hint: "an output that has no manifest was not finished",
+      hint: existsSync(shards)
+        ? `it is a shard: verify the whole directory ${dirname(path)}`
+        : "an output that has no manifest was not finished; materialize again, a directory with --resume",
     });
   }
+  const text = readFileSync(file, "utf8");
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(file, "utf8"));
+    json = JSON.parse(text);
   } catch {
     throw new TitoError("damaged", `${file} is not JSON`);
   }
@@ -76,10 +80,20 @@ function openManifest(path: string): { manifest: OutputManifest; dir: string } {
 }
 
 function checkInputs(manifest: OutputManifest, root: string, state: Verification): void {
+  const absent = manifest.inputs.filter((input) => !existsSync(join(root, input.path)));
+  // Side files may lie outside of the directory; the files of trials never do.
+  const [first, ...more] = manifest.inputs.filter((input) => !input.path.startsWith(".."));
+  if (first && more.length > 0 && [first, ...more].every((input) => absent.includes(input))) {
+    state.problem(
+      `none of the ${more.length + 1} files of trials lies below ${root}, the first would be ${first.path}: --inputs is the directory that holds the trials`,
+    );
+    return;
+  }
+  for (const input of absent) state.problem(`input ${input.path} is not there any more`);
   for (const input of manifest.inputs) {
     const path = join(root, input.path);
-    if (!existsSync(path)) state.problem(`input ${input.path} is not there any more`);
-    else if (digestFile(path, root).sha256 !== input.sha256) state.problem(`input ${input.path} was changed`);
+    if (existsSync(path) && digestFile(path, root).sha256 !== input.sha256)
+      state.problem(`input ${input.path} was changed`);
   }
 }
 

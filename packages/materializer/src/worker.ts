@@ -1,6 +1,6 @@
 /** The body of a worker thread: a task in, a result or an error out. */
 import { parentPort, workerData } from "node:worker_threads";
-import { TitoError } from "@tito/format";
+import { fromSystem, TitoError } from "@tito/format";
 import type { Answer } from "./jobs.js";
 import { RunCache } from "./run-cache.js";
 import { runTask, type Task, transferable } from "./tasks.js";
@@ -11,7 +11,8 @@ parentPort?.on("message", ({ id, task }: { id: number; task: Task }) => {
   try {
     const result = runTask(task, cache);
     parentPort?.postMessage({ id, result } satisfies Answer, transferable(result));
-  } catch (error) {
+  } catch (thrown) {
+    const error = fromSystem(thrown);
     const failure = TitoError.is(error)
       ? { code: error.code, message: error.message, hint: error.hint }
       : {

@@ -121,7 +121,7 @@ describe("scores and verdicts from files", () => {
       group_id: "math",
     });
     expect(warnings.join("\n")).toMatch(/score reward: 1 \(mapping file\) and 0 \(reward.json\)/);
-    expect(warnings.join("\n")).toMatch(/1 rows name no run, first path=nobody/);
+    expect(warnings.join("\n")).toMatch(/1 name names no run, first path=nobody/);
   });
 
   it("an exclusions file marks runs and keeps them out of the statistics", async () => {

@@ -126,10 +126,10 @@ exclude: { rules: [{ reason: reward_hacking, when: "hack > 0 and exists('verifie
     const first = await materialize({ paths: [job], out, format: "jsonl", policy });
     expect(first.manifest.outputs).toHaveLength(2);
     const again = await materialize({ paths: [job], out, format: "jsonl", policy, resume: true });
-    expect(again.kept).toBe(2);
+    expect(again.kept).toHaveLength(2);
     writeFileSync(rewards, "trial_id,reward\nsub__dd,0.75\n");
     const changed = await materialize({ paths: [job], out, format: "jsonl", policy, resume: true, rewards });
-    expect(changed.kept).toBe(1);
+    expect(changed.kept).toHaveLength(1);
     expect(changed.runs.find((each) => each.trial_id === "sub__dd")!.reward).toBe(0.75);
     expect(readdirSync(out).filter((name) => name.startsWith("shard-"))).toHaveLength(2);
   });

@@ -19,7 +19,13 @@ describe("the policy", () => {
   it("refuses what it does not know, with the key and in words", () => {
     expect(() => loadPolicy("select: {lane: {}}")).toThrow(/policy: select: .*lane/);
     expect(() => loadPolicy("credit: {rule: ppo}")).toThrow(/policy: credit.rule/);
-    expect(() => loadPolicy(null, { maxSeqLen: 0 })).toThrow(/build.max_seq_len/);
+    expect(() => loadPolicy(null, { maxSeqLen: 0 })).toThrow(/--max-seq-len: /);
+    expect(() => loadPolicy("build: {max_seq_len: 0}", { credit: "rloo" }, "p.yaml")).toThrow(
+      /p.yaml: build.max_seq_len/,
+    );
+    expect(() => loadPolicy("kredit: {}", {}, "p.yaml")).toThrow(/^p.yaml: Unrecognized key: "kredit"$/);
+    expect(() => loadPolicy(null, { reward: "1 +" })).toThrow(/--reward: the expression ends too early/);
+    expect(() => loadPolicy("a: {\nb", {}, "p.yaml")).toThrow(/^p.yaml: not valid YAML: [^\n]* at line 2/);
     expect(() => loadPolicy("reward: '1 +'")).toThrow(/reward: the expression ends too early/);
     expect(() => loadPolicy("exclude: {rules: [{reason: x, when: 'foo('}]}")).toThrow(/exclude.rules: x/);
     expect(() => loadPolicy("a: [")).toThrow(/not valid YAML/);

@@ -8,6 +8,7 @@ interface ExplainFlags {
   token?: number;
   policy?: string;
   rewards?: string;
+  exclusions?: string;
   json?: boolean;
 }
 
@@ -27,6 +28,7 @@ export const registerExplain: Register = (program) => {
     .option("--token <j>", "token within the sample, from 0", wholeNumber("--token"))
     .option("--policy <file>", "policy file, as given to materialize")
     .option("--rewards <file>", "mapping file, as given to materialize: run ids may be known only from it")
+    .option("--exclusions <file>", "verdicts, as given to materialize")
     .option("--json", "one JSON object")
     .action(async (paths: string[], flags: ExplainFlags) => {
       const { explainToken, explainTurn, renderTokenExplanation, renderTurnExplanation } = await import(
@@ -38,11 +40,11 @@ export const registerExplain: Register = (program) => {
         console.log(flags.json === true ? JSON.stringify(explained) : renderTurnExplanation(explained));
         return;
       }
-      const { run, sample, token } = flags;
+      const { run, sample, token, rewards, exclusions } = flags;
       if (run === undefined || sample === undefined || token === undefined) {
         throw new TitoError("usage", "say what to explain", { hint: "--turn N, or --run ID --sample I --token J" });
       }
-      const explained = explainToken({ paths, run, sample, token, rewards: flags.rewards, ...shared });
+      const explained = explainToken({ paths, run, sample, token, rewards, exclusions, ...shared });
       console.log(flags.json === true ? JSON.stringify(explained) : renderTokenExplanation(explained));
     });
 };
@@ -51,7 +53,7 @@ async function readPolicy(file: string | undefined) {
   if (file === undefined) return undefined;
   const { readPolicyFile } = await import("./materialize.js");
   const { loadPolicy } = await import("@tito/materializer");
-  return loadPolicy(readPolicyFile(file));
+  return loadPolicy(readPolicyFile(file), {}, file);
 }
 
 function oneTrajectory(paths: readonly string[]): string {

@@ -28,7 +28,10 @@ export const registerMaterialize: Register = (program) => {
       "Reads trials (a directory with a trajectory and a result.json, reward.json or reward.txt) and writes RolloutRuns.\nThe same log can be materialized again under another policy; see docs/policy-file.md and docs/samples.md.",
     )
     .argument("[path...]", "trial, job or trajectory directories")
-    .option("--out <path>", "file, directory of shards (ends with /), or - for JSON lines on standard output")
+    .option(
+      "--out <path>",
+      "file, directory of shards (ends with /), or - for JSON lines on standard output; an output of that name is replaced",
+    )
     .addOption(
       new Option("--format <format>", "jsonl, parquet or msgpack (default: by the suffix of --out)").choices([
         "jsonl",
@@ -38,9 +41,12 @@ export const registerMaterialize: Register = (program) => {
     )
     .option("--policy <file>", "policy file (YAML); flags override it")
     .option("--print-policy", "print the effective policy and stop")
-    .option("--rewards <file>", "rewards by trial or run id (JSON, JSONL or CSV)")
-    .option("--exclusions <file>", "verdicts: runs that must not train")
-    .option("--turn-rewards <file>", "rewards of single turns")
+    .option(
+      "--rewards <file>",
+      "scores of runs: rows with trial_id, run_id, trajectory_id or path (CSV, JSONL or JSON by the suffix)",
+    )
+    .option("--exclusions <file>", "runs that must not train: rows that name a run, with a reason")
+    .option("--turn-rewards <file>", "rewards of single turns: rows that name a run, with turn (from 0) and reward")
     .option("--reward <expression>", "how scores become a reward (default: reward)")
     .option("--credit <rule>", "none, grpo, grpo-no-std, rloo or batch-baseline (default: grpo)")
     .option("--weight <rule>", "run or token (default: run)")
@@ -56,14 +62,17 @@ export const registerMaterialize: Register = (program) => {
     .option("--pack-max-tokens <tokens>", "pack samples into rows of this length", wholeNumber("--pack-max-tokens", 2))
     .option("--shards <n>", "files of a directory output", wholeNumber("--shards", 1))
     .option("--jobs <n>", "worker threads; the output does not depend on it (default: 1)", wholeNumber("--jobs", 1))
-    .option("--resume", "keep the shards of an earlier run that are still right")
+    .option("--resume", "with a directory: keep the shards of an earlier or killed run that would come out the same")
     .option("--json", "print the manifest as JSON")
     .action(runMaterialize);
 };
 
 async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise<void> {
   const { loadPolicy, materialize, printPolicy } = await import("@tito/materializer");
-  const policy = loadPolicy(flags.policy === undefined ? null : readPolicyFile(flags.policy), flags);
+  const policy =
+    flags.policy === undefined
+      ? loadPolicy(null, flags)
+      : loadPolicy(readPolicyFile(flags.policy), flags, flags.policy);
   if (flags.printPolicy === true) {
     process.stdout.write(printPolicy(policy));
     return;
@@ -96,7 +105,9 @@ export function readPolicyFile(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (cause) {
-    throw new TitoError("not_found", `cannot read the policy file ${file}`, { cause });
+    const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+    const why = code === "ENOENT" ? "it does not exist" : code === "EISDIR" ? "it is a directory" : code;
+    throw new TitoError("not_found", `cannot read the policy file ${file}: ${why}`, { cause });
   }
 }
 
@@ -106,10 +117,11 @@ async function renderMaterialized(report: Report): Promise<string> {
   const tables = renderReport(report).map(
     (table) => `${table.title}\n${indent(renderTable(table.columns, table.rows))}`,
   );
-  const written = report.manifest.outputs.map(
-    (output) =>
-      `wrote ${output.path === "-" ? "to standard output" : output.path}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`,
-  );
+  const written = report.manifest.outputs.map((output) => {
+    const what = output.path === "-" ? "to standard output" : output.path;
+    const did = report.kept.includes(output.path) ? "kept" : "wrote";
+    return `${did} ${what}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`;
+  });
   return [
     ...tables.map((table) => `${table}\n`),
     ...report.manifest.warnings.map((warning) => `warning: ${warning}`),

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import {
   findTrajectories,
   parseAnchors,
@@ -41,8 +41,11 @@ export const registerVerify: Register = (program, outcome) => {
     });
 };
 
+/** A file can be nothing else, and an unfinished directory of shards has its notes: what they lack as an output is told. */
 function isOutput(path: string): boolean {
-  return existsSync(`${path}.manifest.json`) || existsSync(`${path}/materialized.json`);
+  const inside = ["materialized.json", "materialized.partial.jsonl"].map((name) => join(path, name));
+  if ([`${path}.manifest.json`, ...inside].some((file) => existsSync(file))) return true;
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
 const ABSENT_NAMES_MAX = 10;
