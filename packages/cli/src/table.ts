@@ -7,8 +7,9 @@ export interface Column {
 
 /** Rows of text under a header line. An empty table is its header alone. */
 export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
+  const shown = rows.map((row) => row.map(printable));
   const widths = columns.map((column, index) =>
-    Math.max(column.title.length, ...rows.map((row) => (row[index] ?? "").length)),
+    Math.max(column.title.length, ...shown.map((row) => (row[index] ?? "").length)),
   );
   const line = (cells: readonly string[]): string =>
     columns
@@ -18,10 +19,18 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
       })
       .join("  ")
       .trimEnd();
-  return [line(columns.map((column) => column.title)), ...rows.map(line)].join("\n");
+  return [line(columns.map((column) => column.title)), ...shown.map(line)].join("\n");
 }
 
-/** 1234567 → "1,234,567". */
+/** Names come from outside: a control character in one is shown, not obeyed. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+/** 1234567 → "1,234,567". Without `toLocaleString`, which loads all locales first. */
 export function formatCount(value: number): string {
-  return value.toLocaleString("en-US");
+  return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 }

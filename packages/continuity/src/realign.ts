@@ -21,7 +21,7 @@ export interface Realignment {
 /**
  * Joins a segment to its parent where the match ends inside the parent's last sampled span, after at least one kept sampled token,
  * and what is lost of the checkpoint stays within the bound. Null: two samples.
- * The rule looks at one pair; of several segments that could join one parent, only the first by commit number may.
+ * The rule looks at one pair; of several segments that could join one parent, only one with the longest match may, and of equal ones the first.
  */
 export function realign(input: RealignInput): Realignment | null {
   const { last_sampled, match_tokens, max_lost_tokens } = input;

@@ -19,9 +19,17 @@ export interface AssembledRun {
   coverage: Coverage;
 }
 
-/** Trajectories in the order in which their first turns finished, so that a restarted agent's calls follow the first one's. */
 export function assembleRun(source: RunSource, policy: Policy, newestVersion: number | null): AssembledRun {
   const evidence = source.trajectories.map(({ dir }) => readEvidence(dir, basename(dir)));
+  return assembleEvidence(evidence, policy, newestVersion);
+}
+
+/** Trajectories in the order in which their first turns finished, so that a restarted agent's calls follow the first one's. */
+export function assembleEvidence(
+  evidence: readonly TrajectoryEvidence[],
+  policy: Policy,
+  newestVersion: number | null,
+): AssembledRun {
   const firstMs = (each: TrajectoryEvidence) => each.turns[0]?.finished_ms ?? Number.MAX_SAFE_INTEGER;
   const ordered = evidence
     .map((each, i) => ({ each, i }))

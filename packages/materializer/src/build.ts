@@ -58,7 +58,7 @@ export function buildSamples(
   const lines = evidence.lines ?? new Lines(evidence);
   // One sample a turn has no split to save.
   const maxLost = policy.split === "turn" ? 0 : policy.realign_max_lost_tokens;
-  const joined = realignLines(evidence, lines, maxLost);
+  const joined = realignLines(evidence, lines, { maxLost, maxSeqLen: policy.max_seq_len });
   const dropped = new Map<number, MaskReason>();
   for (const { overwritten } of joined) if (overwritten !== null) dropped.set(overwritten, "realign_overwritten");
   const cuts = joined.flatMap(({ line, segments, turns }) => cutLine({ line, segments, turns }, policy, dropped));

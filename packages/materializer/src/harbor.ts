@@ -29,7 +29,7 @@ const harborResult = z.looseObject({
   trial_name: z.string(),
   source: z.string().nullish(),
   verifier_result: z.looseObject({ rewards: z.record(z.string(), z.unknown()).nullish() }).nullish(),
-  exception_info: z.looseObject({ exception_type: z.string(), exception_message: z.string().default("") }).nullish(),
+  exception_info: z.looseObject({ exception_type: z.string(), exception_message: z.string().nullish() }).nullish(),
   agent_execution: timing,
   verifier: timing,
   config: z
@@ -68,7 +68,7 @@ export function parseHarborResult(text: string): TrialFacts | string | null {
     failure: exception
       ? {
           type: exception.exception_type,
-          message: exception.exception_message,
+          message: exception.exception_message ?? "",
           agent_started: typeof result.agent_execution?.started_at === "string",
           verifying: typeof result.verifier?.started_at === "string" && !rewards,
         }
@@ -89,11 +89,14 @@ export function parseRewardJson(text: string): ReadonlyMap<string, Value> | null
   return scores.size > 0 ? scores : null;
 }
 
+/** JavaScript would also read 0x10 and an empty text as numbers. */
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+
 /** Scores of a `reward.txt`: one number. */
 export function parseRewardText(text: string): ReadonlyMap<string, Value> | null {
   const trimmed = text.trim();
-  const value = Number(trimmed);
-  return trimmed !== "" && Number.isFinite(value) ? new Map([["reward", value]]) : null;
+  const value = DECIMAL.test(trimmed) ? Number(trimmed) : Number.NaN;
+  return Number.isFinite(value) ? new Map([["reward", value]]) : null;
 }
 
 /** Values that an expression can use; nested ones are left out, they stay in the evidence. */

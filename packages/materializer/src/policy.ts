@@ -1,7 +1,7 @@
 /** The policy: every choice that turns evidence into samples, in one schema-checked record. `docs/policy-file.md` explains the keys. */
 import { createHash } from "node:crypto";
+import { createRequire } from "node:module";
 import { TitoError } from "@tito/format";
-import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { canonicalJson } from "./canonical-json.js";
 import { compileExpression } from "./expression.js";
@@ -131,6 +131,9 @@ const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string
 };
 
 const POLICY_BYTES_MAX = 1 << 20;
+const load = createRequire(import.meta.url);
+/** Loaded with the first policy file: the defaults and flags do without. */
+const yaml = () => load("yaml") as typeof import("yaml");
 
 /**
  * The effective policy: defaults, then the YAML text, then flags. `name` is what messages call the file.
@@ -175,7 +178,7 @@ function parseYaml(text: string | null, name: string): unknown {
   if (text === null) return {};
   if (text.length > POLICY_BYTES_MAX) throw new TitoError("usage", `${name}: larger than 1 MiB`);
   try {
-    return parse(text, { maxAliasCount: 20, prettyErrors: true }) ?? {};
+    return yaml().parse(text, { maxAliasCount: 20, prettyErrors: true }) ?? {};
   } catch (error) {
     // The parser goes on with the line and an arrow below it.
     const message = (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
@@ -202,7 +205,7 @@ function overlay(tree: unknown, flags: PolicyFlags): unknown {
 
 /** The effective policy as YAML that `loadPolicy` reads back to the same policy. */
 export function printPolicy(policy: Policy): string {
-  return stringify(policy, { lineWidth: 120 });
+  return yaml().stringify(policy, { lineWidth: 120 });
 }
 
 /** SHA-256 over the effective policy as canonical JSON: equal digests mean equal rules. */

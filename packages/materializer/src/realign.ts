@@ -17,14 +17,20 @@ export interface JoinedLine {
   overwritten: number | null;
 }
 
+/** How far a realignment may go: tokens that it may lose, and the length in which the first turn behind it must fit (null: any). */
+export interface RealignBounds {
+  maxLost: number;
+  maxSeqLen: number | null;
+}
+
 /** Every segment that holds a turn becomes one line, or part of the line of the segment that realigns with it. */
-export function realignLines(evidence: TrajectoryEvidence, lines: Lines, maxLost: number): JoinedLine[] {
+export function realignLines(evidence: TrajectoryEvidence, lines: Lines, bounds: RealignBounds): JoinedLine[] {
   const successor = new Map<number, number>();
   const joinsParent = new Map<number, number>();
-  if (maxLost > 0) {
+  if (bounds.maxLost > 0) {
     for (const segment of evidence.segments) {
       if (segment.parent === null || successor.has(segment.parent.segment)) continue;
-      if (!joins(evidence, lines, { segment, maxLost })) continue;
+      if (!joins(evidence, lines, { segment, bounds })) continue;
       successor.set(segment.parent.segment, segment.segment);
       joinsParent.set(segment.segment, segment.parent.segment);
     }
@@ -47,20 +53,30 @@ export function realignLines(evidence: TrajectoryEvidence, lines: Lines, maxLost
   return joined;
 }
 
-/** True when the shared rule holds for this pair and nothing else goes on behind the match. */
+/**
+ * True when the shared rule holds for this pair, nothing else goes on behind the match, and the new segment's first turn fits in a sample:
+ * else no split would be saved, and the sample would end inside the turn that was given up.
+ */
 function joins(
   evidence: TrajectoryEvidence,
   lines: Lines,
-  pair: { segment: EvidenceSegment; maxLost: number },
+  pair: { segment: EvidenceSegment; bounds: RealignBounds },
 ): boolean {
-  const { segment, maxLost } = pair;
+  const { segment, bounds } = pair;
   if (segment.parent === null || segment.turns.every((turn) => turn.damage !== null)) return false;
   const parent = lines.of(segment.parent.segment);
   const piece = parent.pieces[parent.pieces.length - 1];
   if (piece?.kind !== "action" || !parent.turns.includes(piece.turn)) return false;
   const match_tokens = segment.parent.tokens;
-  if (realign({ last_sampled: piece, match_tokens, max_lost_tokens: maxLost }) === null) return false;
+  if (realign({ last_sampled: piece, match_tokens, max_lost_tokens: bounds.maxLost }) === null) return false;
+  if (!fits(lines.of(segment.segment), bounds.maxSeqLen)) return false;
   return !evidence.segments.some(
     (other) => other !== segment && other.parent?.segment === parent.segment && other.parent.tokens > match_tokens,
   );
+}
+
+/** The first turn of a line's own segment ends within the length. */
+function fits(line: Line, maxSeqLen: number | null): boolean {
+  const first = line.pieces.find((piece) => piece.kind === "action" && piece.turn === line.turns[0]);
+  return maxSeqLen === null || (first !== undefined && first.end <= maxSeqLen);
 }

@@ -9,9 +9,15 @@ export interface ReportTable {
   rows: string[][];
 }
 
-const count = (value: number) => value.toLocaleString("en-US");
+/** Thousands apart; the system's own way would load all locales first. */
+const count = (value: number) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 const percent = (value: number | null) => (value === null ? "–" : `${(value * 100).toFixed(1)} %`);
 const number = (value: number | null) => (value === null ? "–" : String(Number(value.toFixed(4))));
+
+const NAME_CHARS_MAX = 64;
+/** A name with its middle left out when it is longer than a table can take. */
+const bounded = (name: string) =>
+  name.length <= NAME_CHARS_MAX ? name : `${name.slice(0, NAME_CHARS_MAX / 2)}…${name.slice(-NAME_CHARS_MAX / 2 + 1)}`;
 
 /** What a materialization did, as tables; the last is one line a run, at most `runsMax`. */
 export function renderReport(report: Report, runsMax = 40): ReportTable[] {
@@ -69,15 +75,15 @@ function runTable(report: Report, runsMax: number): ReportTable {
   const rows = report.runs
     .slice(0, runsMax)
     .map((run) => [
-      run.run_id,
-      run.group_id,
+      bounded(run.run_id),
+      bounded(run.group_id),
       number(run.reward),
       number(run.advantage),
       count(run.turns),
       count(run.samples),
       count(run.coverage.captured_tokens),
       count(run.coverage.trained_tokens),
-      run.excluded ?? run.termination,
+      bounded(run.excluded ?? run.termination),
     ]);
   const more = report.runs.length - rows.length;
   if (more > 0) rows.push([`and ${count(more)} more`, "", "", "", "", "", "", "", ""]);

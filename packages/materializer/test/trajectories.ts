@@ -21,10 +21,12 @@ export interface Call {
   tools?: ToolDefinition[];
   damage?: string;
   seam?: number;
+  /** The harness repeats this earlier call, with evidence. */
+  retryOf?: number;
 }
 
 /** What the recorder wrote for a call: where it decided to put it. A plain search over all earlier lines stands in for the engine. */
-interface Placed {
+export interface Placed {
   segment: number;
   parent: SharedPrefix | null;
   opened: boolean;
@@ -108,7 +110,7 @@ export function evidenceOf(calls: readonly Call[], overrides: Partial<Trajectory
   };
 }
 
-function turnOf(call: Call, index: number, placed: Placed): EvidenceTurn {
+export function turnOf(call: Call, index: number, placed: Placed): EvidenceTurn {
   const logprobs =
     call.logprobs === null
       ? null

@@ -3,7 +3,7 @@ import { TitoError } from "@tito/format";
 import type { PolicyFlags, Report } from "@tito/materializer";
 import { Option } from "commander";
 import { startProgress } from "../progress.js";
-import { formatCount, renderTable } from "../table.js";
+import { formatCount, printable, renderTable } from "../table.js";
 import { type Register, wholeNumber } from "./command.js";
 
 interface MaterializeFlags extends PolicyFlags {
@@ -124,7 +124,7 @@ async function renderMaterialized(report: Report): Promise<string> {
   });
   return [
     ...tables.map((table) => `${table}\n`),
-    ...report.manifest.warnings.map((warning) => `warning: ${warning}`),
+    ...report.manifest.warnings.map((warning) => `warning: ${printable(warning)}`),
     ...written,
   ].join("\n");
 }
