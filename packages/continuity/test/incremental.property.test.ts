@@ -8,6 +8,7 @@ import { expect, it } from "vitest";
 import { Chat, result, system, user } from "./chat.js";
 
 const RUNS = Number(process.env.TITO_RUNS ?? 150);
+const TIMEOUT_MS = RUNS * 20 + 60_000;
 
 const text = fc.constantFrom("ok", " Done.\n", "one two", "");
 const args = fc.record({
@@ -103,47 +104,59 @@ function converse(exchanges: readonly Exchange[]): { chat: Chat; messages: Messa
 const conversation = fc.array(exchange, { minLength: 1, maxLength: 4 });
 const spellings = fc.array(fc.nat(RESPELLINGS.length - 1), { minLength: 12, maxLength: 12 });
 
-it(`${RUNS} histories in other spellings keep their last checkpoint`, () => {
-  const property = fc.property(conversation, spellings, (exchanges, which) => {
-    const { chat, messages } = converse(exchanges);
-    const spelled = messages.map((message, i) => RESPELLINGS[which[i]!]!(message));
-    const found = chat.find([...spelled, user("new")]);
-    expect(found).toMatchObject({ kind: "checkpoint", call_id: `t${exchanges.length}`, from: messages.length });
-    expect(chat.find(spelled)).toMatchObject({ kind: "fallback", reason: "nothing_new" });
-  });
-  fc.assert(property, { numRuns: RUNS });
-});
-
-it(`${RUNS} histories with one real difference fall back`, () => {
-  const property = fc.property(
-    conversation,
-    spellings,
-    fc.constantFrom(...Object.keys(CHANGES)),
-    fc.nat(11),
-    (exchanges, which, change, at) => {
+it(
+  `${RUNS} histories in other spellings keep their last checkpoint`,
+  () => {
+    const property = fc.property(conversation, spellings, (exchanges, which) => {
       const { chat, messages } = converse(exchanges);
-      const index = at % messages.length;
-      const other = CHANGES[change]!(messages[index]!);
-      fc.pre(other !== null);
-      const spelled = messages.map((message, i) => (i === index ? other! : RESPELLINGS[which[i]!]!(message)));
-      expect(chat.find([...spelled, user("new")])).toMatchObject({ kind: "fallback" });
-    },
-  );
-  fc.assert(property, { numRuns: RUNS });
-});
+      const spelled = messages.map((message, i) => RESPELLINGS[which[i]!]!(message));
+      const found = chat.find([...spelled, user("new")]);
+      expect(found).toMatchObject({ kind: "checkpoint", call_id: `t${exchanges.length}`, from: messages.length });
+      expect(chat.find(spelled)).toMatchObject({ kind: "fallback", reason: "nothing_new" });
+    });
+    fc.assert(property, { numRuns: RUNS });
+  },
+  TIMEOUT_MS,
+);
 
-it(`${RUNS} histories that lack a message, or have two in another order, fall back`, () => {
-  const property = fc.property(conversation, fc.nat(11), fc.boolean(), (exchanges, at, swap) => {
-    const { chat, messages } = converse(exchanges);
-    const index = at % (messages.length - 1);
-    const [first, second] = [messages[index]!, messages[index + 1]!];
-    const edited = [...messages];
-    if (swap) edited.splice(index, 2, second, first);
-    else edited.splice(index, 1);
-    const found = chat.find([...edited, user("new")]);
-    // Taking the last text reply away leaves the one before it, whose history is whole.
-    if (found.kind === "checkpoint") expect(found.from).toBeLessThanOrEqual(index);
-    else expect(found.reason).not.toBe("nothing_new");
-  });
-  fc.assert(property, { numRuns: RUNS });
-});
+it(
+  `${RUNS} histories with one real difference fall back`,
+  () => {
+    const property = fc.property(
+      conversation,
+      spellings,
+      fc.constantFrom(...Object.keys(CHANGES)),
+      fc.nat(11),
+      (exchanges, which, change, at) => {
+        const { chat, messages } = converse(exchanges);
+        const index = at % messages.length;
+        const other = CHANGES[change]!(messages[index]!);
+        fc.pre(other !== null);
+        const spelled = messages.map((message, i) => (i === index ? other! : RESPELLINGS[which[i]!]!(message)));
+        expect(chat.find([...spelled, user("new")])).toMatchObject({ kind: "fallback" });
+      },
+    );
+    fc.assert(property, { numRuns: RUNS });
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  `${RUNS} histories that lack a message, or have two in another order, fall back`,
+  () => {
+    const property = fc.property(conversation, fc.nat(11), fc.boolean(), (exchanges, at, swap) => {
+      const { chat, messages } = converse(exchanges);
+      const index = at % (messages.length - 1);
+      const [first, second] = [messages[index]!, messages[index + 1]!];
+      const edited = [...messages];
+      if (swap) edited.splice(index, 2, second, first);
+      else edited.splice(index, 1);
+      const found = chat.find([...edited, user("new")]);
+      // Taking the last text reply away leaves the one before it, whose history is whole.
+      if (found.kind === "checkpoint") expect(found.from).toBeLessThanOrEqual(index);
+      else expect(found.reason).not.toBe("nothing_new");
+    });
+    fc.assert(property, { numRuns: RUNS });
+  },
+  TIMEOUT_MS,
+);

@@ -129,7 +129,9 @@ function newestOf(sources: readonly RunSource[], policy: Policy): number | null 
 
 /** The newest attempt of the run with this run_id or trial_id. */
 function findRun(sources: readonly RunSource[], id: string): RunSource {
-  const named = sources.filter((source) => source.run_id === id || source.trial_id === id);
+  const named = sources.filter(
+    ({ run_id, trial_id, facts }) => run_id === id || trial_id === id || facts?.trial_name === id,
+  );
   const newest = named.filter((source) => !isSuperseded(source.excluded) || named.length === 1);
   if (newest.length === 1) return newest[0]!;
   const known = (named.length > 0 ? named : sources).slice(0, 5).map(calledBoth);

@@ -92,7 +92,8 @@ function sourceOf(trial: FoundTrial, each: Identified | null, files: SideFiles):
   const derivedRun = bare ? (recorded?.trial_id ?? each.trajectory_id) : shortName(dir);
   const ids = { run_id: recorded?.run_id ?? derivedRun, trial_id: recorded?.trial_id ?? derivedTrial };
   const mapped = mappedFor(files.rewards, {
-    ...ids,
+    run_id: ids.run_id,
+    trial_id: trialNames(ids.trial_id, facts),
     trajectory_id: each ? [each.trajectory_id] : [],
     path: paths(trial, each),
   });
@@ -123,6 +124,11 @@ function sourceOf(trial: FoundTrial, each: Identified | null, files: SideFiles):
   };
 }
 
+/** What a row may call the trial: its id, and the name that the trial's runner gave it. */
+function trialNames(trialId: string, facts: TrialFacts | null): string[] {
+  return [...new Set([trialId, facts?.trial_name ?? trialId])];
+}
+
 function paths(trial: FoundTrial, each: Identified | null): string[] {
   const dirs = each ? [trial.dir, each.dir] : [trial.dir];
   return [...new Set(dirs.flatMap((dir) => [basename(dir), shortName(dir), dir]))];
@@ -130,7 +136,10 @@ function paths(trial: FoundTrial, each: Identified | null): string[] {
 
 function mappedFor(index: RowIndex | null, ids: Parameters<RowIndex["find"]>[0]): Mapped | null {
   const rows = index?.find(ids) ?? [];
-  return rows.length > 0 ? mappedOf(rows) : null;
+  if (rows.length === 0) return null;
+  const mapped = mappedOf(rows);
+  // A name by which the trial was found is no new id.
+  return mapped.trial_id !== null && ids.trial_id.includes(mapped.trial_id) ? { ...mapped, trial_id: null } : mapped;
 }
 
 /** The task's name within its job: Harbor's task, the recorded `task`, the part of a trial name before `__`, the directory above. */
@@ -194,7 +203,7 @@ function supersede(runs: RunSource[]): void {
 function applySideFiles(run: RunSource, files: SideFiles): void {
   const ids = {
     run_id: run.run_id,
-    trial_id: run.trial_id,
+    trial_id: trialNames(run.trial_id, run.facts),
     trajectory_id: run.trajectories.map((each) => each.trajectory_id),
     path: [
       ...new Set(

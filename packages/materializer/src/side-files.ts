@@ -112,8 +112,13 @@ export class RowIndex {
   }
 
   /** All rows about a run that has these ids. */
-  find(ids: { trajectory_id: readonly string[]; trial_id: string; run_id: string; path: readonly string[] }): Row[] {
-    const values = { ...ids, trial_id: [ids.trial_id], run_id: [ids.run_id] };
+  find(ids: {
+    trajectory_id: readonly string[];
+    trial_id: readonly string[];
+    run_id: string;
+    path: readonly string[];
+  }): Row[] {
+    const values = { ...ids, run_id: [ids.run_id] };
     const found: Row[] = [];
     for (const column of KEY_COLUMNS) {
       for (const value of values[column]) {

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findTrials } from "../src/discover.js";
+import { explainToken } from "../src/explain-token.js";
 import { materialize } from "../src/materialize.js";
 import { loadPolicy } from "../src/policy.js";
 import type { RolloutRun } from "../src/rollout-run.js";
@@ -106,6 +107,35 @@ const put = (root: string, name: string, content: unknown) => {
   putFile(join(root, name), content);
   return join(root, name);
 };
+
+describe("a trial that its runner and the recorder call differently", () => {
+  it("is found by both names in every side file and in explain", async () => {
+    const root = temporaryDirectory();
+    for (const name of ["add__1", "add__2"]) {
+      putFile(join(root, "j", name, "result.json"), harborResult({ task: "add", name, rewards: { reward: 1 } }));
+      await writeTrajectory(join(root, "j", name, "agent"), {
+        id: `t-${name}`,
+        calls,
+        trialId: `rec-${name}`,
+        runId: `r-${name}`,
+      });
+    }
+    for (const prefix of ["", "rec-"]) {
+      const { runs, warnings } = await runsOf([join(root, "j")], {
+        rewards: put(root, "r.json", { [`${prefix}add__1`]: { reward: 1, extra: 2 } }),
+        exclusions: put(root, "e.json", { [`${prefix}add__2`]: "cheated" }),
+      });
+      expect(runs.map((run) => [run.trial_id, run.scores.extra ?? null, run.excluded])).toEqual([
+        ["rec-add__1", 2, null],
+        ["rec-add__2", null, "cheated"],
+      ]);
+      expect(warnings).toEqual([]);
+      expect(explainToken({ paths: [join(root, "j")], run: `${prefix}add__1`, sample: 0, token: 1 })).toMatchObject({
+        run_id: "r-add__1",
+      });
+    }
+  });
+});
 
 describe("scores and verdicts from files", () => {
   it("a mapping file comes first; what it contradicts is told", async () => {

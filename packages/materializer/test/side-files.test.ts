@@ -75,11 +75,11 @@ describe("side files", () => {
   });
 
   it("take what says the same twice, several verdicts of a run, and several turns of a run", () => {
-    expect(open("rewards", "trial_id,reward,x\na,1,\na,1,2\n").find({ ...nobody, trial_id: "a" })).toHaveLength(2);
+    expect(open("rewards", "trial_id,reward,x\na,1,\na,1,2\n").find({ ...nobody, trial_id: ["a"] })).toHaveLength(2);
     expect(open("exclusions", "trial_id,reason\na,x\na,y\n").unmatched()).toEqual(["trial_id=a"]);
     expect(
       open("exclusions", '{"a":"x"}', "r.json")
-        .find({ ...nobody, trial_id: "a" })[0]!
+        .find({ ...nobody, trial_id: ["a"] })[0]!
         .cells.get("reason"),
     ).toBe("x");
     expect(open("turn_rewards", "trial_id,turn,reward\na,0,1\na,1,0\n").unmatched()).toEqual(["trial_id=a"]);
@@ -89,7 +89,7 @@ describe("side files", () => {
     const file = join(temporaryDirectory(), "r.csv");
     writeFileSync(file, "trial_id,reward\r\na,1\r\nz,0\r\n");
     const index = new RowIndex(readRows(file), file, "rewards");
-    expect(index.find({ ...nobody, trial_id: "a" })).toHaveLength(1);
+    expect(index.find({ ...nobody, trial_id: ["a"] })).toHaveLength(1);
     expect(index.unmatched()).toEqual(["trial_id=z"]);
     expect(index.warnings()).toEqual([]);
     expect(open("rewards", "").warnings()).toEqual(["r.csv holds no row"]);

@@ -122,11 +122,15 @@ async function renderMaterialized(report: Report): Promise<string> {
     const did = report.kept.includes(output.path) ? "kept" : "wrote";
     return `${did} ${what}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`;
   });
-  return [
-    ...tables.map((table) => `${table}\n`),
-    ...report.manifest.warnings.map((warning) => `warning: ${printable(warning)}`),
-    ...written,
-  ].join("\n");
+  return [...tables.map((table) => `${table}\n`), ...renderWarnings(report.manifest.warnings), ...written].join("\n");
+}
+
+const WARNINGS_MAX = 40;
+
+function renderWarnings(warnings: readonly string[]): string[] {
+  const lines = warnings.slice(0, WARNINGS_MAX).map((warning) => `warning: ${printable(warning)}`);
+  const more = warnings.length - lines.length;
+  return more > 0 ? [...lines, `and ${formatCount(more)} more warnings, all in the manifest`] : lines;
 }
 
 function indent(text: string): string {
