@@ -15,3 +15,15 @@ export function reportFailure(thrown: unknown, json: boolean): number {
   console.error(`tito: internal error: ${error instanceof Error ? error.stack : String(error)}`);
   return INTERNAL_EXIT;
 }
+
+/** What `read` gives, or null when it can not be read: that is told to `onUnread`, and the others are read all the same. A bug is thrown on. */
+export function tryReading<T>(read: () => T, onUnread: (error: TitoError) => void): T | null {
+  try {
+    return read();
+  } catch (thrown) {
+    const error = fromSystem(thrown);
+    if (!TitoError.is(error)) throw thrown;
+    onUnread(error);
+    return null;
+  }
+}

@@ -1,6 +1,16 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, cpSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { startEngine } from "@tito/reference-engine";
@@ -82,5 +92,44 @@ describe("tito verify with anchors that were kept outside", () => {
     expect(stdout).toContain("anchor_missing");
     expect((await tito("verify", "back/one")).exitCode).toBe(1);
     expect(readdirSync(copy).sort()).toEqual(["journal.seg", "segments"]);
+  });
+});
+
+describe("tito verify and inspect on directories that are not as they should be", () => {
+  const odd = join(dir, "odd");
+  beforeAll(() => {
+    for (const name of ["linked", "piped", "whole"]) cpSync(join(out, "one"), join(odd, name), { recursive: true });
+    rmSync(join(odd, "linked/journal.seg"));
+    symlinkSync(join(out, "one/journal.seg"), join(odd, "linked/journal.seg"));
+    rmSync(join(odd, "piped/COMPLETE"));
+    const makePipe = "mkfifo";
+    expect(spawnSync(makePipe, [join(odd, "piped/COMPLETE")]).status).toBe(0);
+  });
+
+  it("O.60 one that can not be read hides no other: all are judged, and the exit code is the worst", async () => {
+    const { exitCode, stdout } = await tito("verify", "odd");
+    expect(stdout.split("\n").at(-1)).toBe("3 trajectories: 1 complete · 2 tampered");
+    expect(exitCode).toBe(2);
+  });
+
+  it("O.60 inspect shows the others", async () => {
+    const { exitCode, stdout, stderr } = await tito("inspect", "odd", "--json");
+    const seen = stdout.split("\n").map((line) => (JSON.parse(line) as { dir: string }).dir);
+    expect(seen).toEqual([join(odd, "piped"), join(odd, "whole")]);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: "format_invalid" } });
+    expect(exitCode).toBe(65);
+  });
+
+  it("refuses a key that is too short and anchors that are none, before anything is read", async () => {
+    writeFileSync(join(dir, "short.key"), "short\n");
+    expect(await tito("verify", "out", "--hmac-key-file", "short.key")).toMatchObject({ exitCode: 64, stdout: "" });
+    expect(await tito("verify", "out", "--anchor", "short.key")).toMatchObject({ exitCode: 65, stdout: "" });
+  });
+
+  it("shows the first findings of many, and says how many more there are", async () => {
+    writeFileSync(join(dir, "a.key"), "a key that was never used here\n");
+    const { exitCode, stdout } = await tito("verify", "out/one", "--hmac-key-file", "a.key");
+    expect(exitCode).toBe(2);
+    expect(stdout.split("\n").length).toBeLessThanOrEqual(22);
   });
 });

@@ -61,6 +61,11 @@ function toStatus(stats: fs.Stats): FileStatus {
   return { dev, ino, nlink, size, mode, uid, isDirectory: stats.isDirectory() };
 }
 
+/** True for a plain file: no link, directory, pipe or device. */
+export function isRegular({ mode }: Pick<FileStatus, "mode">): boolean {
+  return (mode & fs.constants.S_IFMT) === fs.constants.S_IFREG;
+}
+
 /** The `code` of a system error, or null. */
 export function errorCode(error: unknown): string | null {
   if (typeof error !== "object" || error === null || !("code" in error)) return null;

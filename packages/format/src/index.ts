@@ -11,6 +11,7 @@ export { chainDigest, encodeFrame, FRAME_HEADER_BYTES, FRAME_MAGIC } from "./fra
 export type { Durability, Head } from "./frame-file.js";
 export { LIMITS } from "./limits.js";
 export { type LineStatus, Lines, promptDigest, rebuildLines } from "./lines.js";
+export { HMAC_KEY_BYTES_MIN } from "./mac.js";
 export {
   MANIFEST_SCHEMA,
   type Manifest,

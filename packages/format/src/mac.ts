@@ -9,7 +9,8 @@ import { count, digest, type Field, record } from "./fields.js";
 import { packPayload, unpackPayload, type WireMap } from "./payload.js";
 
 export const MAC_TYPE = 0x80;
-const KEY_BYTES_MIN = 16;
+/** Shorter keys are refused. */
+export const HMAC_KEY_BYTES_MIN = 16;
 
 /** The record of type 0x80: keyed digest number `index` of boot `boot`. */
 export interface MacRecord {
@@ -22,8 +23,8 @@ const fields: Field<MacRecord> = record<MacRecord>({ boot: count, index: count, 
 
 /** First key of a boot, from the key that was handed over. */
 function bootKey(key: Uint8Array, trajectoryId: string, boot: number): Buffer {
-  if (key.length < KEY_BYTES_MIN) {
-    throw new TitoError("usage", `the HMAC key has ${key.length} bytes; at least ${KEY_BYTES_MIN} are needed`);
+  if (key.length < HMAC_KEY_BYTES_MIN) {
+    throw new TitoError("usage", `the HMAC key has ${key.length} bytes; at least ${HMAC_KEY_BYTES_MIN} are needed`);
   }
   return createHmac("sha256", key).update(`tito.mac/v1\n${trajectoryId}\n${boot}`).digest();
 }

@@ -6,6 +6,7 @@ import { type Disk, errorCode, nodeDisk } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import { type Manifest, parseManifest } from "./manifest.js";
+import { readSmallFile } from "./read-small.js";
 import { decodeRecord, type NamedRecord } from "./record-codec.js";
 import { type CommitRecord, FORMAT_VERSION, type SegmentHeader } from "./records.js";
 import { type FrameItem, type ReadMode, type ScanOptions, scanFile } from "./scan.js";
@@ -255,16 +256,8 @@ function readNames(dir: string, disk: Disk = nodeDisk): string[] {
 /** The manifest, or null when there is none. Throws `format_invalid` when it is not one. */
 export function readManifest(dir: string): Manifest | null {
   const file = path.join(dir, MANIFEST_FILE);
-  let text: string;
-  try {
-    if (fs.statSync(file).size > LIMITS.manifestBytesMax)
-      throw new TitoError("format_limit", `${file}: too large for a manifest`);
-    text = fs.readFileSync(file, "utf8");
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw TitoError.is(cause) ? cause : new TitoError("io", `${file}: ${(cause as Error).message}`, { cause });
-  }
-  return parseManifest(text, file);
+  const bytes = readSmallFile(file, LIMITS.manifestBytesMax);
+  return bytes === null ? null : parseManifest(bytes.toString("utf8"), file);
 }
 
 function readJournal(log: TrajectoryLog, dir: string, file: string, options: ReadOptions): void {
@@ -418,15 +411,24 @@ function isOurManifest(file: string): boolean {
   return fs.statSync(file).size <= LIMITS.manifestBytesMax && fs.readFileSync(file, "utf8").includes('"tito.manifest/');
 }
 
-/** Every directory at or below `paths` that holds a manifest.json of ours or segments/*.seg, sorted, each once. Links are not followed. */
-export function findTrajectories(paths: readonly string[]): string[] {
+/**
+ * Every directory at or below `paths` that holds a manifest.json of ours, a journal or segments/*.seg, sorted, each once. Links are not followed.
+ * Throws `not_found` for a directory that can not be listed, unless `onUnlisted` takes the error.
+ */
+export function findTrajectories(
+  paths: readonly string[],
+  onUnlisted: (error: TitoError) => void = (error) => {
+    throw error;
+  },
+): string[] {
   const found = new Set<string>();
   const walk = (dir: string): void => {
     let entries: fs.Dirent[];
     try {
       entries = fs.readdirSync(dir, { withFileTypes: true });
     } catch (cause) {
-      throw new TitoError("not_found", `${dir}: cannot be listed (${(cause as Error).message})`, { cause });
+      onUnlisted(new TitoError("not_found", `${dir}: cannot be listed (${(cause as Error).message})`, { cause }));
+      return;
     }
     const names = new Set(entries.map((entry) => entry.name));
     const isTrajectory = entries.some(

@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { crc32c } from "./crc32c.js";
-import { closeQuietly, type Disk, nodeDisk, readFully } from "./disk.js";
+import { closeQuietly, type Disk, errorCode, isRegular, nodeDisk, readFully } from "./disk.js";
 import { TitoError } from "./errors.js";
 import {
   CHAIN_START,
@@ -15,6 +15,7 @@ import {
   hasFrameShape,
   isChainDigest,
 } from "./frame.js";
+import { cannotOpen, notRegular } from "./read-small.js";
 
 /**
  * `strict`: the first irregularity, a torn tail included, throws `damaged`.
@@ -63,13 +64,13 @@ export interface ScanOptions {
 
 const WINDOW_BYTES = 1024 * 1024;
 
-/** Reads the file at `path` as frames and gaps. Throws `not_found` or `io` when it cannot be read at all, `damaged` in strict mode. */
+/** Reads the file at `path` as frames and gaps. Throws `not_found`, `format_invalid` (no file) or `io` when it cannot be read at all, `damaged` in strict mode. */
 export function* scanFile(path: string, options: ScanOptions): Generator<ScanItem, void, void> {
   const disk = options.disk ?? nodeDisk;
   const fd = openForReading(disk, path);
   let window: Window | null = null;
   try {
-    window = new Window(disk, fd);
+    window = new Window(disk, fd, path);
     for (const item of scanWindow(window, options.skipChain === true)) {
       if (item.kind === "gap" && options.mode === "strict") throw damage(path, item);
       yield item;
@@ -87,10 +88,8 @@ function openForReading(disk: Disk, path: string): number {
     const fd = disk.open(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
     return fd;
   } catch (cause) {
-    const missing = (cause as NodeJS.ErrnoException).code === "ENOENT";
-    throw new TitoError(missing ? "not_found" : "io", `${path}: cannot be opened (${(cause as Error).message})`, {
-      cause,
-    });
+    if (errorCode(cause) !== "ENOENT") throw cannotOpen(path, cause);
+    throw new TitoError("not_found", `${path}: cannot be opened (${(cause as Error).message})`, { cause });
   }
 }
 
@@ -179,8 +178,11 @@ class Window {
   constructor(
     private readonly disk: Disk,
     private readonly fd: number,
+    private readonly path: string,
   ) {
-    this.fileBytes = disk.fstat(fd).size;
+    const status = disk.fstat(fd);
+    if (!isRegular(status)) throw notRegular(path);
+    this.fileBytes = status.size;
     const wanted = Math.min(WINDOW_BYTES, this.fileBytes);
     this.buffer = spare !== null && spare.length >= wanted ? spare : Buffer.allocUnsafeSlow(wanted);
     if (this.buffer === spare) spare = null;
@@ -206,13 +208,12 @@ class Window {
     else if (wanted <= WINDOW_BYTES && this.buffer.length > WINDOW_BYTES)
       this.buffer = Buffer.allocUnsafe(WINDOW_BYTES);
     this.start = offset;
-    this.length = readFully(
-      this.disk,
-      this.fd,
-      this.buffer,
-      Math.min(this.buffer.length, this.fileBytes - offset),
-      offset,
-    );
+    const length = Math.min(this.buffer.length, this.fileBytes - offset);
+    try {
+      this.length = readFully(this.disk, this.fd, this.buffer, length, offset);
+    } catch (cause) {
+      throw new TitoError("io", `${this.path}: cannot be read (${(cause as Error).message})`, { cause });
+    }
   }
 
   /** Everything in memory from `offset` on; at least `bytes`, fewer only at the end of the file. */

@@ -7,6 +7,7 @@ import path from "node:path";
 import { closeQuietly, type Disk, errorCode, writeFully } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
+import { readSmallFile } from "./read-small.js";
 
 const TRAJECTORY_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -234,9 +235,11 @@ function createLock(root: HeldDir, boot: number): boolean {
 /** How long an empty lock may belong to a process that is just about to write its number into it. */
 const EMPTY_LOCK_MS = 10_000;
 
+const LOCK_BYTES_MAX = 4096;
+
 function isHolderAlive(lockPath: string): boolean {
   try {
-    const [pid, ticks] = fs.readFileSync(lockPath, "utf8").trim().split(" ");
+    const [pid, ticks] = (readSmallFile(lockPath, LOCK_BYTES_MAX)?.toString("utf8") ?? "").trim().split(" ");
     if (pid === undefined || !/^\d+$/.test(pid)) return Date.now() - fs.lstatSync(lockPath).mtimeMs < EMPTY_LOCK_MS;
     process.kill(Number(pid), 0);
     return ticks === undefined || ticks === "-" || ticks === startTicks(Number(pid));

@@ -64,18 +64,14 @@ export interface FileCheck {
   onRecord: (named: NamedRecord, place: RecordPlace) => void;
 }
 
+/** A file of which nothing was seen yet. */
+export function emptyEnd(file: string, bytes: number): FileEnd {
+  return { file, bytes, records: 0, head: null, sealed: false, parked: false, damaged: false, torn: false };
+}
+
 /** Walks a file to its end; `bytes` is its size. */
 export function checkFile(check: FileCheck, bytes: number): FileEnd {
-  const end: FileEnd = {
-    file: check.file,
-    bytes,
-    records: 0,
-    head: null,
-    sealed: false,
-    parked: false,
-    damaged: false,
-    torn: false,
-  };
+  const end = emptyEnd(check.file, bytes);
   /** The record that still waits for its keyed digest; `unknown` where it may be in what can not be read. */
   let unsigned: RecordPlace | "unknown" | null = "unknown";
   for (const item of readRecords(path.join(check.dir, check.file), check.file, { mode: "salvage" })) {

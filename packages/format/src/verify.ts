@@ -6,8 +6,10 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { TitoError } from "./errors.js";
+import { LIMITS } from "./limits.js";
 import { MacVerifier } from "./mac.js";
 import { COMPLETE_SCHEMA, type Manifest } from "./manifest.js";
+import { readSmallFile } from "./read-small.js";
 import { listFiles, readManifest, readRecords } from "./read-trajectory.js";
 import type { NamedRecord } from "./record-codec.js";
 import type { CommitRecord, JournalHeader, SegmentHeader, TurnRecord } from "./records.js";
@@ -20,7 +22,7 @@ import {
   segmentOfName,
 } from "./trajectory-dir.js";
 import type { RecordPlace } from "./trajectory-log.js";
-import { checkFile, type ExpectedHead, type FileEnd } from "./verify-file.js";
+import { checkFile, type ExpectedHead, emptyEnd, type FileCheck, type FileEnd } from "./verify-file.js";
 import {
   checkHeads,
   checkSuccession,
@@ -30,6 +32,7 @@ import {
   type Opened,
 } from "./verify-heads.js";
 import { compareManifest, markCut } from "./verify-manifest.js";
+import { fileBytes, sizesIn } from "./verify-sizes.js";
 import { Findings, type Severity, type TrajectoryVerdict, type VerifyCounts } from "./verify-types.js";
 import type { AnchoredHead } from "./writer-types.js";
 
@@ -40,9 +43,23 @@ export interface VerifyOptions {
   onProgress?: (progress: { file: string; bytes: number; bytesTotal: number }) => void;
 }
 
-/** Verifies the trajectory in `dir`. Throws `not_found` when there is none and `io` when a file can not be read; all else is a finding. */
+/** How often a trajectory that was written meanwhile is read again. */
+const READS_MAX = 5;
+
+/**
+ * Verifies the trajectory in `dir`. Throws `not_found` when there is none and `io` when a file can not be read; all else is a finding.
+ * One that is being written is read again until it stood still: files that are read at different times contradict each other.
+ */
 export function verifyTrajectory(dir: string, options: VerifyOptions = {}): TrajectoryVerdict {
-  return new Verification(dir, options).run();
+  for (let read = 1; ; read++) {
+    const before = sizesIn(dir);
+    const verdict = new Verification(dir, options).run();
+    if (before === null || before === sizesIn(dir)) return verdict;
+    if (read < READS_MAX) continue;
+    const findings = new Findings();
+    findings.addFile("incomplete", "not_sealed", COMPLETE_FILE, "it is being written, faster than it can be read");
+    return { ...verdict, findings: findings.list, findings_left_off: 0, status: findings.status };
+  }
 }
 
 /** A commit frame that still waits for its turn frame. */
@@ -51,6 +68,18 @@ interface OpenCommit {
   journal: string;
   bootId: string | null;
   place: RecordPlace;
+}
+
+const COMPLETE_BYTES_MAX = 4096;
+
+/** Null also for what is no file: the witness is not there. */
+function readOrNull(file: string, bytesMax: number): Buffer | null {
+  try {
+    return readSmallFile(file, bytesMax);
+  } catch (error) {
+    if (!TitoError.is(error) || error.code === "io") throw error;
+    return null;
+  }
 }
 
 interface BootSeen {
@@ -78,6 +107,8 @@ class Verification {
   private readonly mac: MacVerifier | null = null;
   private readonly macs = new Map<number, { seen: number; last: number }>();
   private readonly ends = new Map<string, FileEnd>();
+  /** Links, directories and pipes that stand where files belong. */
+  private readonly notFiles = new Set<string>();
   /** `file seq` of the turn frame → commit, until it is found. */
   private readonly commits = new Map<string, OpenCommit>();
   private readonly uncommitted: { callId: string; bootId: string | null; place: RecordPlace }[] = [];
@@ -113,7 +144,7 @@ class Verification {
   }
 
   private sizeOf(file: string): number {
-    return fs.lstatSync(path.join(this.dir, file)).size;
+    return fileBytes(path.join(this.dir, file));
   }
 
   /** Of a boot before the last one, or of one that nobody knows while there were several. */
@@ -144,6 +175,17 @@ class Verification {
 
   /** The header alone. */
   private open<H>(file: string, name: "journal_header" | "segment_header"): Opened<H> {
+    try {
+      return this.readHeader(file, name);
+    } catch (error) {
+      if (!TitoError.is(error) || error.code !== "format_invalid") throw error;
+      this.findings.addFile("tampered", "wrong_place", file, error.message);
+      this.notFiles.add(file);
+      return { file, header: null, torn: true };
+    }
+  }
+
+  private readHeader<H>(file: string, name: "journal_header" | "segment_header"): Opened<H> {
     for (const item of readRecords(path.join(this.dir, file), file, { mode: "tail" })) {
       const header = item.kind === "record" && item.named.name === name ? (item.named.record as H) : null;
       return { file, header, torn: item.kind === "gap" && item.gap.reason === "torn_tail" };
@@ -155,17 +197,15 @@ class Verification {
     try {
       this.manifest = readManifest(this.dir);
     } catch (error) {
-      if (!TitoError.is(error)) throw error;
+      if (!TitoError.is(error) || error.code === "io") throw error;
       this.findings.addFile("damaged", "manifest_unreadable", MANIFEST_FILE, error.message);
     }
     const file = path.join(this.dir, COMPLETE_FILE);
-    this.complete = fs.existsSync(file);
+    this.complete = fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
     if (!this.complete) return;
-    const manifestFile = path.join(this.dir, MANIFEST_FILE);
-    const sha256 = fs.existsSync(manifestFile)
-      ? createHash("sha256").update(fs.readFileSync(manifestFile)).digest("hex")
-      : null;
-    const text = fs.readFileSync(file, "utf8");
+    const manifest = readOrNull(path.join(this.dir, MANIFEST_FILE), LIMITS.manifestBytesMax);
+    const sha256 = manifest === null ? null : createHash("sha256").update(manifest).digest("hex");
+    const text = readOrNull(file, COMPLETE_BYTES_MAX)?.toString("utf8") ?? "";
     if (!text.includes(`"${COMPLETE_SCHEMA}"`) || sha256 === null || !text.includes(`"${sha256}"`)) {
       this.findings.addFile(
         "tampered",
@@ -286,7 +326,8 @@ class Verification {
   ): FileEnd {
     const { dir, findings, mac, macs, counts } = this;
     const tornSeverity = this.complete ? "note" : "incomplete";
-    const end = checkFile({ dir, file, findings, mac, macs, tornSeverity, expected, onRecord }, this.sizeOf(file));
+    const check: FileCheck = { dir, file, findings, mac, macs, tornSeverity, expected, onRecord };
+    const end = this.notFiles.has(file) ? { ...emptyEnd(file, 0), damaged: true } : checkFile(check, this.sizeOf(file));
     this.ends.set(file, end);
     counts.files++;
     counts.bytes += end.bytes;
@@ -386,6 +427,8 @@ class Verification {
       const released = this.delivered.has(commit.call_id) || (this.anchored.get(journal) ?? -1) >= place.seq;
       const what = `commit ${commit.commit} (call ${commit.call_id}) names record ${commit.seq} of ${commit.file}, which is not there`;
       boot.disturbed = true;
+      // its end is known: it was recorded, and is gone
+      this.ended.add(commit.call_id);
       if (this.gapped.has(commit.call_id)) continue;
       const code = end === undefined && (boot.sealed || released) ? "file_missing" : "turn_missing";
       if (end?.damaged) this.findings.add("damaged", "turn_missing", place, what);

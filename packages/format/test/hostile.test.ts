@@ -210,10 +210,31 @@ describe("names and links in the way", () => {
   it("a segment that is a link or a pipe is not read through", () => {
     const out = tempDir();
     fs.symlinkSync(path.join(v1, "trajectory/segments/000001.seg"), path.join(out, "000001.seg"));
-    expect(() => readSegment(path.join(out, "000001.seg"), { mode: "salvage" })).toThrowError(/cannot be opened/);
+    expect(() => readSegment(path.join(out, "000001.seg"), { mode: "salvage" })).toThrowError(/not a file/);
     const pipe = path.join(out, "000002.seg");
     makePipe("mkfifo", pipe);
-    expect(() => readSegment(pipe, { mode: "salvage" })).toThrowError(/no segment header/);
+    expect(() => readSegment(pipe, { mode: "salvage" })).toThrowError(/not a file/);
+  });
+
+  it("O.60 a link, a pipe or a directory in any file's place is a finding, and nothing is waited for", async () => {
+    const whole = tempDir();
+    const writer = await openWriter(whole);
+    await writer.commitTurn({ open: { parent: null }, turn: new Conversation("a").next() });
+    await writer.seal({ reason: "test" });
+    const links = (file: string): void => fs.symlinkSync(path.join(whole, "t1", path.basename(file)), file);
+    for (const name of ["journal.seg", "segments/000001.seg", "manifest.json", "COMPLETE"]) {
+      for (const plant of [links, (file: string) => makePipe("mkfifo", file), (file: string) => fs.mkdirSync(file)]) {
+        const dir = path.join(tempDir(), "t1");
+        fs.cpSync(path.join(whole, "t1"), dir, { recursive: true });
+        fs.rmSync(path.join(dir, name));
+        plant(path.join(dir, name));
+        expect(verifyTrajectory(dir).status, name).toBe("tampered");
+      }
+    }
+    const locked = tempDir();
+    fs.mkdirSync(path.join(locked, "t1"));
+    makePipe("mkfifo", path.join(locked, "t1/writer-0001.lock"));
+    (await openWriter(locked)).abandon();
   });
 
   it("a planted pipe for the next segment is refused at once, not waited for", async () => {

@@ -9,6 +9,65 @@ import { Conversation, intent, openWriter, tempDir } from "./support/turns.js";
 
 const lost = { call_id: "a-1", reason: "cut", status: 200, detail: "", lost_tokens: true, at_ms: 1 };
 
+it("a directory that can not be listed stops the search, unless somebody hears of it", () => {
+  const out = tempDir();
+  fs.mkdirSync(path.join(out, "t1/segments"), { recursive: true });
+  fs.writeFileSync(path.join(out, "t1/journal.seg"), "");
+  // a file can not be listed; nor can, for most users, a directory of another one
+  const paths = [path.join(out, "t1/journal.seg"), out];
+  expect(() => findTrajectories(paths)).toThrow("cannot be listed");
+  const errors: string[] = [];
+  expect(findTrajectories(paths, (error) => errors.push(error.code))).toEqual([path.join(out, "t1")]);
+  expect(errors).toEqual(["not_found"]);
+});
+
+describe("a trajectory that is written while it is verified", () => {
+  async function twoMoments(): Promise<{ now: string; later: string }> {
+    const out = tempDir();
+    const writer = await openWriter(out);
+    const main = new Conversation("main");
+    await writer.commitTurn({ open: { parent: null }, turn: main.next() });
+    const now = path.join(tempDir(), "t1");
+    fs.cpSync(path.join(out, "t1"), now, { recursive: true });
+    for (const name of ["a", "b"]) {
+      const turn = new Conversation(name).next();
+      await writer.commitTurn({ open: { parent: null }, turn });
+      writer.writeDelivery({
+        call_id: turn.call_id,
+        outcome: "delivered",
+        bytes: 1,
+        status: 200,
+        detail: null,
+        at_ms: 1,
+      });
+    }
+    await writer.seal({ reason: "test" });
+    return { now, later: path.join(out, "t1") };
+  }
+
+  it("O.61 is judged as it was at one moment", async () => {
+    const { now, later } = await twoMoments();
+    // what is listed is the directory of now; what is read is the journal of later, whose turns are in files that were not listed
+    fs.copyFileSync(path.join(now, "journal.seg"), path.join(now, "old"));
+    let moved = false;
+    const onProgress = (): void => {
+      if (!moved) fs.cpSync(later, now, { recursive: true });
+      moved = true;
+    };
+    const verdict = verifyTrajectory(now, { onProgress });
+    expect(verdict.status).toBe("complete");
+    expect(verdict.counts.turns).toBe(3);
+  });
+
+  it("O.61 is incomplete, and nothing worse, when it never stands still", async () => {
+    const { now } = await twoMoments();
+    const onProgress = (): void => fs.appendFileSync(path.join(now, "segments/000001.seg"), "x");
+    const { status, findings } = verifyTrajectory(now, { onProgress });
+    expect(status).toBe("incomplete");
+    expect(findings.map((finding) => finding.message)).toEqual(["it is being written, faster than it can be read"]);
+  });
+});
+
 describe("what a seal says", () => {
   it("C9.72: a run without any trace is empty, not complete", async () => {
     const out = tempDir();

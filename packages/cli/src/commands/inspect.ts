@@ -1,10 +1,12 @@
+import { existsSync } from "node:fs";
 import { findTrajectories, TitoError } from "@tito/format";
 import type { Inspection } from "@tito/materializer";
+import { reportFailure, tryReading } from "../fail.js";
 import { formatCount, renderTable } from "../table.js";
 import type { Register } from "./command.js";
 
 /** `tito inspect`: what a trajectory holds, as a table. */
-export const registerInspect: Register = (program) => {
+export const registerInspect: Register = (program, outcome) => {
   program
     .command("inspect")
     .summary("what a trajectory holds: segments, turns, drift, what is missing")
@@ -15,14 +17,20 @@ export const registerInspect: Register = (program) => {
     .option("--json", "one JSON object a trajectory, one a line")
     .action(async (paths: string[], flags: { json?: boolean }) => {
       const { inspectTrajectory } = await import("@tito/materializer");
-      const found = findTrajectories(paths);
+      const unread = (error: TitoError): void => {
+        outcome.exitCode = Math.max(outcome.exitCode, reportFailure(error, flags.json === true));
+      };
+      const missing = paths.find((path) => !existsSync(path));
+      if (missing !== undefined) throw new TitoError("not_found", `${missing} does not exist`);
+      const found = findTrajectories(paths, unread);
       if (found.length === 0) {
         throw new TitoError("not_found", `no trajectory below ${paths.join(", ")}`, {
-          hint: "a trajectory is a directory with a manifest.json or segments/*.seg",
+          hint: "a trajectory is a directory with a manifest.json, a journal.seg or segments/*.seg",
         });
       }
       for (const dir of found) {
-        const inspection = inspectTrajectory(dir);
+        const inspection = tryReading(() => inspectTrajectory(dir), unread);
+        if (inspection === null) continue;
         console.log(flags.json === true ? JSON.stringify(inspection) : renderInspection(inspection));
       }
     });

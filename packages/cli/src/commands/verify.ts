@@ -1,7 +1,9 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
+  type AnchoredHead,
   findTrajectories,
+  HMAC_KEY_BYTES_MIN,
   parseAnchors,
   TitoError,
   type TrajectoryVerdict,
@@ -9,8 +11,9 @@ import {
   verifyTrajectory,
 } from "@tito/format";
 import type { OutputVerdict } from "@tito/materializer";
+import { reportFailure, tryReading } from "../fail.js";
 import { startProgress } from "../progress.js";
-import { formatCount } from "../table.js";
+import { formatCount, printable } from "../table.js";
 import type { Outcome, Register } from "./command.js";
 
 interface VerifyFlags {
@@ -49,36 +52,50 @@ function isOutput(path: string): boolean {
 }
 
 const ABSENT_NAMES_MAX = 10;
+const FINDINGS_SHOWN_MAX = 20;
 const EXIT_CODES: Record<VerifyStatus, number> = { complete: 0, incomplete: 1, damaged: 2, tampered: 2 };
 
 async function verifyTrajectories(paths: readonly string[], flags: VerifyFlags, outcome: Outcome): Promise<void> {
   const missing = paths.find((path) => !existsSync(path));
   if (missing !== undefined) throw new TitoError("usage", `${missing} does not exist`);
-  const found = findTrajectories(paths);
+  const options = {
+    ...(flags.anchor === undefined ? {} : { anchors: readAnchors(flags.anchor) }),
+    ...(flags.hmacKeyFile === undefined ? {} : { hmacKey: readKey(flags.hmacKeyFile) }),
+  };
+  const unread = (error: TitoError): void => {
+    outcome.exitCode = Math.max(outcome.exitCode, reportFailure(error, flags.json === true));
+  };
+  const found = findTrajectories(paths, unread);
   if (found.length === 0) {
     throw new TitoError("usage", `no trajectory below ${paths.join(", ")}`, {
-      hint: "a trajectory is a directory with a manifest.json or segments/*.seg",
+      hint: "a trajectory is a directory with a manifest.json, a journal.seg or segments/*.seg",
     });
   }
-  const options = {
-    ...(flags.anchor === undefined ? {} : { anchors: parseAnchors(readText(flags.anchor), flags.anchor) }),
-    ...(flags.hmacKeyFile === undefined ? {} : { hmacKey: Buffer.from(readText(flags.hmacKeyFile).trim(), "utf8") }),
-  };
   const counts: Record<VerifyStatus, number> = { complete: 0, incomplete: 0, damaged: 0, tampered: 0 };
   const seen = new Set<string>();
   const progress = startProgress("verifying");
+  let unreadable = 0;
   for (const [index, dir] of found.entries()) {
-    const verdict = verifyTrajectory(dir, options);
+    progress.update(index, found.length);
+    const verdict = tryReading(
+      () => verifyTrajectory(dir, options),
+      (error) => {
+        unreadable += 1;
+        progress.finish();
+        unread(error);
+      },
+    );
+    if (verdict === null) continue;
     outcome.exitCode = Math.max(outcome.exitCode, EXIT_CODES[verdict.status]);
     counts[verdict.status] += 1;
     seen.add(verdict.trajectory_id);
     progress.finish();
     console.log(flags.json === true ? JSON.stringify(verdict) : renderTrajectory(verdict));
-    progress.update(index + 1, found.length);
   }
   progress.finish();
   if (flags.json !== true && found.length > 1) {
     const parts = Object.entries(counts).flatMap(([status, count]) => (count > 0 ? [`${count} ${status}`] : []));
+    if (unreadable > 0) parts.push(`${unreadable} could not be read`);
     console.log(`${found.length} trajectories: ${parts.join(" · ")}`);
   }
   const isParent = paths.some((path) => !found.includes(resolve(path)));
@@ -96,6 +113,19 @@ function reportAbsent(anchors: readonly { trajectory: string }[], seen: Readonly
   );
 }
 
+function readAnchors(file: string): AnchoredHead[] {
+  const text = readText(file);
+  const anchors = parseAnchors(text, file);
+  if (anchors.length === 0 && text.trim() !== "") throw new TitoError("format_invalid", `${file}: no anchor line`);
+  return anchors;
+}
+
+function readKey(file: string): Buffer {
+  const key = Buffer.from(readText(file).trim(), "utf8");
+  if (key.length >= HMAC_KEY_BYTES_MIN) return key;
+  throw new TitoError("usage", `${file}: a key of ${key.length} bytes; at least ${HMAC_KEY_BYTES_MIN} are needed`);
+}
+
 function readText(file: string): string {
   try {
     return readFileSync(file, "utf8");
@@ -107,11 +137,14 @@ function readText(file: string): string {
 function renderTrajectory(one: TrajectoryVerdict): string {
   const { counts } = one;
   const head = `${one.status.padEnd(10)} ${one.dir}  ${counts.turns} turns, ${formatCount(counts.sampled_tokens)} sampled ids, ${counts.files} files, ${formatCount(counts.bytes)} bytes`;
-  const findings = one.findings.map(
-    (finding) =>
-      `  ${finding.severity}: ${finding.code} in ${finding.file} at byte ${finding.offset}, record ${finding.seq}: ${finding.message}`,
-  );
-  const more = one.findings_left_off > 0 ? [`  and ${one.findings_left_off} more`] : [];
+  const findings = one.findings
+    .slice(0, FINDINGS_SHOWN_MAX)
+    .map(
+      (finding) =>
+        `  ${finding.severity}: ${finding.code} in ${finding.file} at byte ${finding.offset}, record ${finding.seq}: ${printable(finding.message)}`,
+    );
+  const left = one.findings.length - findings.length + one.findings_left_off;
+  const more = left > 0 ? [`  and ${left} more findings; --json lists ${one.findings.length}`] : [];
   return [head, ...findings, ...more].join("\n");
 }
 

@@ -7,7 +7,7 @@ export function memoryDisk(bytes: Uint8Array, readBytesMax = Number.POSITIVE_INF
     ...nodeDisk,
     open: () => 3,
     close: () => undefined,
-    fstat: () => ({ dev: 0, ino: 0, nlink: 1, size: bytes.length, mode: 0, uid: 0, isDirectory: false }),
+    fstat: () => ({ dev: 0, ino: 0, nlink: 1, size: bytes.length, mode: 0o100600, uid: 0, isDirectory: false }),
     read(_fd, into, offset, length, position) {
       const piece = bytes.subarray(position, position + Math.min(length, readBytesMax));
       into.set(piece, offset);
