@@ -10,7 +10,7 @@ const equal = (values: number[]) => values.every((each) => each === values[0]);
 export function oracleExcluded(run: OracleRun, all: readonly OracleRun[]): string | null {
   const attempts = all.filter((each) => each.run === run.run && each.trial === run.trial).map((each) => each.attempt);
   if (run.attempt < Math.max(...attempts)) return `superseded_by_attempt_${Math.max(...attempts)}`;
-  return run.verdict ?? (run.trajectories.length === 0 ? "capture_incomplete" : null);
+  return run.verdict;
 }
 
 /** One reward, or one a turn in the order of trajectories; null while one is unknown. */
