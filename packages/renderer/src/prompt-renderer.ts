@@ -9,8 +9,10 @@ import { type ParsedOutput, toMessage } from "./families/output.js";
 import { type Structure, structureOf, toSpans } from "./families/spans.js";
 import { ChatTemplate } from "./template/chat-template.js";
 import { MessageValues } from "./template/message-values.js";
+import { type ReadingRules, readConversation, readingRules } from "./template/read-conversation.js";
 import { loadBpeEngine } from "./tokenizer/bpe-engine.js";
 import { type EncodedPrompt, Tokenizer } from "./tokenizer/tokenizer.js";
+import type { AddedToken } from "./tokenizer/tokenizer-data.js";
 
 export type TemplateArguments = Readonly<Record<string, string | number | boolean | null>>;
 
@@ -44,10 +46,13 @@ export class PromptRenderer {
   readonly tokenizer: Tokenizer;
   readonly family: Family;
   readonly familyName: string;
-  readonly #bundle: Bundle;
+  readonly #manifest: Bundle["manifest"];
   readonly #template: ChatTemplate;
   readonly #values: MessageValues;
+  readonly #reading: ReadingRules;
   readonly #structure: Structure;
+  /** Tokens that no turn of the family holds, but for the one that ends it. */
+  readonly #misplaced: ReadonlySet<number>;
 
   /** Loads the BPE engine of the bundle and everything else that a render needs. */
   static async open(bundle: Bundle): Promise<PromptRenderer> {
@@ -56,7 +61,7 @@ export class PromptRenderer {
 
   private constructor(bundle: Bundle, tokenizer: Tokenizer) {
     const { manifest } = bundle;
-    this.#bundle = bundle;
+    this.#manifest = manifest;
     this.contractId = bundle.contractId;
     this.tokenizer = tokenizer;
     this.familyName = manifest.family;
@@ -64,13 +69,15 @@ export class PromptRenderer {
     this.#template = new ChatTemplate(bundle.template, manifest.template_variables, manifest.date);
     this.#values = new MessageValues(this.family.messages, tokenizer.guard);
     const { idByText } = tokenizer.addedTokens;
-    this.#structure = structureOf(this.family.structure, idByText);
+    this.#structure = structureOf(this.family.structure, tokenizer.added);
+    this.#reading = readingRules(this.family, bundle.template);
+    this.#misplaced = misplacedIds(tokenizer.added, this.family);
     this.stopIds = this.family.stops.map((text) => idByText.get(text)).filter((id) => id !== undefined);
   }
 
   /** Arguments that every render passes to the template. */
   get templateArguments(): TemplateArguments {
-    return this.#bundle.manifest.template_arguments;
+    return this.#manifest.template_arguments;
   }
 
   /**
@@ -82,11 +89,12 @@ export class PromptRenderer {
   }
 
   /** The rendered text before encoding, values guarded, in chunks. */
-  chunks(messages: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): string[] {
+  chunks(conversation: readonly Message[], tools: readonly ToolDefinition[], options: RenderOptions = {}): string[] {
+    const messages = readConversation(conversation, this.#reading);
     const given = { ...this.templateArguments, ...options.templateArguments };
     const { writer } = this.family;
     if (writer.kind !== "template") {
-      const { date } = this.#bundle.manifest;
+      const { date } = this.#manifest;
       const generationPrompt = options.generationPrompt ?? true;
       return writer.write(messages, tools, this.tokenizer.guard, { date, generationPrompt, given });
     }
@@ -132,12 +140,23 @@ export class PromptRenderer {
 
   #output(ids: readonly number[], context: TurnContext): ParsedOutput {
     const ended = this.stopIds.includes(ids.at(-1) ?? -1);
-    const spans = toSpans(ended ? ids.slice(0, -1) : ids, this.#structure, this.tokenizer.bytes);
-    return this.family.parse(spans, { reasoning_open: this.#reasoningOpen(context), tools: context.tools });
+    const sampled = ended ? ids.slice(0, -1) : ids;
+    const { bytes } = this.tokenizer;
+    const { spans, damaged } = toSpans(sampled, this.#structure, bytes);
+    const surroundings = { reasoning_open: this.#reasoningOpen(context), ended, tools: context.tools };
+    const output = this.family.parse(spans, surroundings);
+    const misplaced = sampled.some((id) => this.#misplaced.has(id) || bytes.bytesOf(id).length === 0);
+    return misplaced || damaged ? { ...output, malformed: true } : output;
   }
 
   #reasoningOpen(context: TurnContext): boolean {
     const mark = this.family.reasoning_prompt;
     return mark !== null && this.tokenizer.decode(context.promptTail.slice(-TAIL_IDS)).trimEnd().endsWith(mark);
   }
+}
+
+/** The family's stops, and every special token that is no part of its form: a value's text never becomes one, so the template put it there or nobody did. */
+function misplacedIds(added: readonly AddedToken[], { structure, stops }: Family): ReadonlySet<number> {
+  const misplaced = added.filter(({ special, text }) => (special || stops.includes(text)) && !structure.includes(text));
+  return new Set(misplaced.map(({ id }) => id));
 }

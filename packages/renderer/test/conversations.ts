@@ -18,6 +18,12 @@ export interface GoldenConversation {
   kwargs: Record<string, unknown>;
 }
 
+/** Odd conversations, and what the reference makes of each, by family; null where it refuses. */
+export interface OddGolden {
+  conversations: GoldenConversation[];
+  families: Record<string, ({ sha256: string; text?: string; ids?: string } | null)[]>;
+}
+
 /** OpenAI chat messages as the dialect reads them. */
 export function neutralMessages(messages: readonly ChatMessage[]): Message[] {
   return messages.map(({ role, content, reasoning_content, tool_calls, tool_call_id, name }) => {

@@ -35,7 +35,8 @@ export const VOCABULARIES: Record<string, string> = {
   "deepseek-v3.1": converted("deepseek-v3.1"),
 };
 
-const wasmPath = createRequire(import.meta.url).resolve("tiktoken/lite/tiktoken_bg.wasm");
+/** The BPE engine that bundles carry. */
+export const bpeWasm = createRequire(import.meta.url).resolve("tiktoken/lite/tiktoken_bg.wasm");
 
 /** Says loudly what did not run and why. */
 export function vocabularyMissing(name: string): boolean {
@@ -74,7 +75,7 @@ const open = new Map<string, Promise<Tokenizer>>();
 export function openVocabulary(name: string): Promise<Tokenizer> {
   const known = open.get(name);
   if (known !== undefined) return known;
-  const opened = loadBpeEngine(readFileSync(wasmPath)).then(
+  const opened = loadBpeEngine(readFileSync(bpeWasm)).then(
     (engine) => new Tokenizer(convertVocabulary(VOCABULARIES[name]!), engine),
   );
   open.set(name, opened);

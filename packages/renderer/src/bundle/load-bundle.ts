@@ -30,8 +30,9 @@ export async function loadBundle(directory: string): Promise<Bundle> {
     join(directory, "manifest.json"),
   );
   const contents = new Map<BundleFile, Buffer>();
-  for (const name of BUNDLE_FILES) {
-    const bytes = await read(directory, name);
+  const files = await Promise.all(BUNDLE_FILES.map((name) => read(directory, name)));
+  for (const [i, name] of BUNDLE_FILES.entries()) {
+    const bytes = files[i]!;
     const wanted = manifest.files[name];
     if (bytes.length !== wanted.bytes || sha256(bytes) !== wanted.sha256) {
       throw new TitoError(

@@ -8,6 +8,7 @@ import { type Message, TitoError, type ToolDefinition } from "@tito/format";
 import { K3_TOKENS } from "../families/kimi-k3.js";
 import { type JsonValue, tryLosslessJson } from "../template/lossless-json.js";
 import { contentText } from "../template/message-values.js";
+import { pythonStrip } from "../template/python-strip.js";
 import type { ValueGuard } from "../tokenizer/value-guard.js";
 import type { PromptWriter } from "./prompt-writer.js";
 import { pythonJson, sortedByKey } from "./python-json.js";
@@ -69,16 +70,10 @@ function typeOf(value: JsonValue): string {
   return value instanceof PyFloat || typeof value === "number" || typeof value === "bigint" ? "number" : "array";
 }
 
-/** Arguments that are no JSON are shown as they are; JSON that is no object is refused. */
+/** Arguments that are no JSON object are none, as in vLLM. */
 function writeArguments(out: Segments, text: string): void {
-  if (text.trim() === "") return;
   const value = tryLosslessJson(text);
-  if (value === undefined) {
-    out.element("json", [["type", "object"]], text);
-    return;
-  }
-  const members = value instanceof Map ? value : refuse("arguments of a call are JSON, but no object");
-  for (const [key, item] of members) {
+  for (const [key, item] of value instanceof Map ? value : []) {
     const shown = typeof item === "string" ? item : pythonJson(item, { protect: asIs });
     out.element(
       "argument",
@@ -98,7 +93,7 @@ function writeAssistant(out: Segments, message: Message, thinking: boolean): voi
   out.open("message", [["role", "assistant"], ...named(message)]);
   if (thinking) {
     const reasoning = message.reasoning ?? "";
-    out.element("think", [], reasoning.trim() === "" ? "" : reasoning);
+    out.element("think", [], pythonStrip(reasoning) === "" ? "" : reasoning);
   }
   out.element("response", [], contentText(message.content) ?? "");
   const calls = message.tool_calls ?? [];
@@ -118,14 +113,18 @@ function writeAssistant(out: Segments, message: Message, thinking: boolean): voi
   out.list.push(K3_TOKENS.end);
 }
 
-/** A run of results in the order of the calls that they answer, each with its tool's name; as it came when one answers none. */
+/**
+ * A run of results in the order of the calls that they answer, each with its tool's name; as it came when one answers none.
+ * `before`: how many results of the same turn were written already.
+ */
 function nameResults(
   run: readonly Message[],
   asked: Message | undefined,
+  before: number,
 ): [tool: string | undefined, result: Message][] {
   const calls = asked?.tool_calls ?? [];
   const places = run.map((result) => calls.findIndex((call) => call.id === result.tool_call_id));
-  if (places.includes(-1)) return run.map((result, i) => [result.name ?? calls[i]?.name, result]);
+  if (places.includes(-1)) return run.map((result, i) => [result.name ?? calls[before + i]?.name, result]);
   return run
     .map((result, i): [number, Message] => [places[i]!, result])
     .sort((a, b) => a[0] - b[0])
@@ -178,21 +177,23 @@ export const writeKimiK3: PromptWriter = (messages, tools, guard, { given, gener
     );
   }
   let asked: Message | undefined;
+  let results = 0;
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at]!;
     if (message.role === "assistant") {
       asked = message;
+      results = 0;
       writeAssistant(out, message, thinking);
     } else if (message.role === "tool") {
       let end = at + 1;
       while (messages[end]?.role === "tool") end++;
-      for (const [i, [tool, result]] of nameResults(messages.slice(at, end), asked).entries()) {
+      for (const [tool, result] of nameResults(messages.slice(at, end), asked, results)) {
         const name = tool ?? refuse("a tool result that answers no call and names no tool");
         out.message(
           [
             ["role", "tool"],
             ["tool", name],
-            ["index", String(i + 1)],
+            ["index", String(++results)],
           ],
           contentText(result.content) ?? "",
         );

@@ -4,7 +4,7 @@ import { THINK } from "./hermes.js";
 import { isJsonObject } from "./json-slices.js";
 import type { Parse, ParsedCall } from "./output.js";
 import { takeReasoning } from "./reasoning.js";
-import { findToken, isToken, rawText, type Span } from "./spans.js";
+import { findToken, holdsMark, isToken, rawText, type Span } from "./spans.js";
 
 export const DEEPSEEK_TOKENS = {
   calls: "<｜tool▁calls▁begin｜>",
@@ -47,15 +47,12 @@ function readCalls(spans: readonly Span[], form: DeepseekForm): ParsedCall[] | n
 
 export const deepseek =
   (form: DeepseekForm): Parse =>
-  (spans, { reasoning_open }) => {
-    const { reasoning, rest } = takeReasoning(spans, THINK, reasoning_open, (text) => text);
+  (spans, context) => {
+    const { reasoning, rest, flawed } = takeReasoning(spans, THINK, context, (text) => text);
     const first = findToken(rest, DEEPSEEK_TOKENS.calls);
-    if (first < 0) {
-      // Parts of a call without its beginning.
-      const malformed = Object.values(DEEPSEEK_TOKENS).some((token) => findToken(rest, token) >= 0);
-      return { reasoning, content: rawText(rest), calls: [], malformed };
-    }
+    if (first < 0) return { reasoning, content: rawText(rest), calls: [], malformed: flawed || holdsMark(rest) };
     const calls = readCalls(rest.slice(first + 1), form);
     if (calls === null) return { reasoning, content: rawText(rest), calls: [], malformed: true };
-    return { reasoning, content: rawText(rest.slice(0, first)), calls, malformed: false };
+    const before = rest.slice(0, first);
+    return { reasoning, content: rawText(before), calls, malformed: flawed || holdsMark(before) };
   };

@@ -6,6 +6,7 @@ import { writeKimiK3 } from "../encoders/kimi-k3.js";
 import type { Writer } from "../encoders/prompt-writer.js";
 import { writeHarmonyPrompt } from "../harmony/harmony-writer.js";
 import type { MessageRules } from "../template/message-values.js";
+import type { ReadingRules } from "../template/read-conversation.js";
 import { DEEPSEEK_TOKENS, deepseek } from "./deepseek.js";
 import { HARMONY_TOKENS, harmony } from "./harmony.js";
 import { hermes, THINK, TOOL_CALL } from "./hermes.js";
@@ -46,6 +47,8 @@ export interface Family {
   /** Variables of the template that hold special tokens. */
   template_variables: Readonly<Record<string, string>>;
   parse: Parse;
+  /** What stands between the text parts of a message that is no tool's result. */
+  part_separator: ReadingRules["part_separator"];
   /** Tokens that the parser looks for. */
   structure: readonly string[];
   /** Tokens that end a turn; those that the vocabulary has become the bundle's stop ids. */
@@ -82,6 +85,7 @@ const M3_REASONING = new Map<unknown, "never" | "always">([
 const QWEN: Omit<Family, "parse"> = {
   writer: TEMPLATE,
   messages: STANDARD,
+  part_separator: "\n",
   carries: reasoningUnless("enable_thinking", "optional"),
   template_variables: {},
   structure: [...THINK_TOKENS, ...CALL_TOKENS],
@@ -98,6 +102,7 @@ const QWEN_WITHOUT_THINKING = {
 };
 const GLM: Family = {
   ...QWEN,
+  part_separator: "",
   parse: glm,
   structure: [...THINK_TOKENS, ...CALL_TOKENS, ...GLM_MARKS],
   stops: ["<|user|>", "<|observation|>", "<|endoftext|>"],
@@ -106,6 +111,7 @@ const GLM_47: Family = { ...GLM, carries: reasoningUnless("enable_thinking", "al
 const DEEPSEEK: Omit<Family, "parse"> = {
   writer: TEMPLATE,
   messages: STANDARD,
+  part_separator: "\n",
   carries: NO_REASONING,
   template_variables: { bos_token: "<｜begin▁of▁sentence｜>" },
   structure: [...THINK_TOKENS, ...Object.values(DEEPSEEK_TOKENS)],
@@ -116,6 +122,7 @@ const DEEPSEEK: Omit<Family, "parse"> = {
 const LLAMA: Family = {
   writer: TEMPLATE,
   messages: STANDARD,
+  part_separator: "\n",
   carries: { reasoning: () => "never", calls_max: 1, content_with_calls: false },
   template_variables: { bos_token: "<|begin_of_text|>" },
   parse: llama3,
@@ -126,18 +133,19 @@ const LLAMA: Family = {
 };
 
 export const FAMILIES: Readonly<Record<string, Family>> = {
-  demo: { ...QWEN, parse: hermes({ reasoning: asIs, lead: "keep", before_call: "" }) },
+  demo: { ...QWEN, part_separator: "", parse: hermes({ reasoning: asIs, lead: "keep", before_call: "" }) },
   "qwen2.5": { ...QWEN_WITHOUT_THINKING, parse: hermes({ lead: "keep", before_call: "\n" }, null) },
   qwen3: { ...QWEN, parse: hermes({ lead: "cut_breaks", before_call: "\n" }) },
   "qwen3-coder": { ...QWEN_WITHOUT_THINKING, parse: qwen3Coder },
-  "qwen3.5": { ...QWEN, parse: qwen35 },
+  "qwen3.5": { ...QWEN, part_separator: "", parse: qwen35 },
   "glm-4.6": GLM,
   "glm-4.7": GLM_47,
   "glm-5": GLM_47,
-  "glm-5.3": { ...GLM, parse: glm53, carries: { ...ANY_CALLS, reasoning: () => "optional" } },
+  "glm-5.3": { ...GLM, part_separator: "\n", parse: glm53, carries: { ...ANY_CALLS, reasoning: () => "optional" } },
   "kimi-k2": {
     ...QWEN,
     messages: { ...STANDARD, call_ids: "positional" },
+    part_separator: "",
     carries: NO_REASONING,
     parse: kimiK2,
     structure: [...THINK_TOKENS, ...Object.values(KIMI_TOKENS)],
@@ -177,6 +185,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "deepseek-v4": {
     ...DEEPSEEK,
     writer: { kind: "chunks", write: writeDeepseekV4 },
+    part_separator: "\n\n",
     carries: {
       ...ANY_CALLS,
       reasoning: (given) =>
@@ -189,6 +198,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "gpt-oss": {
     writer: { kind: "chunks", write: writeHarmonyPrompt },
     messages: STANDARD,
+    part_separator: "\n",
     carries: { reasoning: () => "optional", calls_max: 1, content_with_calls: true },
     template_variables: {},
     parse: harmony,
@@ -202,6 +212,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "llama-3.3": LLAMA,
   "minimax-m2": {
     ...QWEN,
+    part_separator: "",
     carries: { ...ANY_CALLS, reasoning: () => "always" },
     parse: minimaxM2,
     structure: [...THINK_TOKENS, MINIMAX_CALL.open, MINIMAX_CALL.close],
@@ -210,6 +221,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   "minimax-m3": {
     ...QWEN,
+    part_separator: "",
     carries: {
       ...ANY_CALLS,
       leaves_out_null: true,

@@ -1,8 +1,9 @@
 /** Hermes form: JSON calls between call marks. Qwen 2.5, Qwen 3 and the demo's own policy. */
+import { pythonStrip } from "../template/python-strip.js";
 import { readJsonCall } from "./json-slices.js";
-import type { Parse, ParsedCall, ParsedOutput } from "./output.js";
+import type { Parse, ParseContext, ParsedCall, ParsedOutput } from "./output.js";
 import { takeReasoning } from "./reasoning.js";
-import { findToken, isToken, rawText, type Span } from "./spans.js";
+import { findToken, holdsMark, isToken, rawText, type Span } from "./spans.js";
 
 export const THINK = { open: "<think>", close: "</think>" };
 export const TOOL_CALL = { open: "<tool_call>", close: "</tool_call>" };
@@ -26,7 +27,7 @@ function contentBefore(
   let text = rawText(spans);
   if (callsFollow && form.before_call !== "" && text.endsWith(form.before_call))
     text = text.slice(0, -form.before_call.length);
-  if (form.lead === "trim") return text.trim();
+  if (form.lead === "trim") return pythonStrip(text);
   return afterReasoning && form.lead === "cut_breaks" ? text.replace(/^\n+/, "") : text;
 }
 
@@ -50,18 +51,19 @@ function callBodies(spans: readonly Span[], marks: { open: string; close: string
 /** A turn of the form: reasoning block, content, marked calls whose bodies `read` understands. */
 export function parseMarkedCalls(
   spans: readonly Span[],
-  opened: boolean,
+  context: ParseContext,
   form: ContentForm,
   marks: { think: { open: string; close: string } | null; call: { open: string; close: string } },
   read: (body: string) => ParsedCall[] | null,
 ): ParsedOutput {
-  const { reasoning, rest } =
-    marks.think === null ? { reasoning: null, rest: spans } : takeReasoning(spans, marks.think, opened, form.reasoning);
+  const { reasoning, rest, flawed } =
+    marks.think === null
+      ? { reasoning: null, rest: spans, flawed: false }
+      : takeReasoning(spans, marks.think, context, form.reasoning);
   const first = findToken(rest, marks.call.open);
   const after = reasoning !== null;
   if (first < 0) {
-    // An end of a call that never began is half a call.
-    const malformed = findToken(rest, marks.call.close) >= 0;
+    const malformed = flawed || holdsMark(rest);
     return { reasoning, content: contentBefore(rest, form, after, false), calls: [], malformed };
   }
   const bodies = callBodies(rest.slice(first), marks.call);
@@ -74,8 +76,13 @@ export function parseMarkedCalls(
       malformed: true,
     };
   }
-  const content = contentBefore(rest.slice(0, first), form, after, true);
-  return { reasoning, content, calls: (calls as ParsedCall[][]).flat(), malformed: false };
+  const before = rest.slice(0, first);
+  return {
+    reasoning,
+    content: contentBefore(before, form, after, true),
+    calls: (calls as ParsedCall[][]).flat(),
+    malformed: flawed || holdsMark(before),
+  };
 }
 
 const readHermes = (body: string): ParsedCall[] | null => {
@@ -86,5 +93,5 @@ const readHermes = (body: string): ParsedCall[] | null => {
 /** Parser of the Hermes form, for a template that prints content as `form` says. */
 export const hermes =
   (form: ContentForm, think: typeof THINK | null = THINK): Parse =>
-  (spans, { reasoning_open }) =>
-    parseMarkedCalls(spans, reasoning_open, form, { think, call: TOOL_CALL }, readHermes);
+  (spans, context) =>
+    parseMarkedCalls(spans, context, form, { think, call: TOOL_CALL }, readHermes);

@@ -1,7 +1,7 @@
 /** Kimi K3: nested tags made of tokens, `<|open|>NAME ATTRIBUTES<|sep|> … <|close|>NAME<|sep|>`. */
 import { tryLosslessJson } from "../template/lossless-json.js";
 import type { Parse, ParsedCall, ParsedOutput } from "./output.js";
-import { isToken, rawText, type Span } from "./spans.js";
+import { holdsMark, isToken, rawText, type Span } from "./spans.js";
 
 export const K3_TOKENS = { open: "<|open|>", close: "<|close|>", sep: "<|sep|>", end: "<|end_of_msg|>" };
 
@@ -91,14 +91,20 @@ export const kimiK3: Parse = (spans, { reasoning_open }): ParsedOutput => {
   const elements = readElements(wholeTurn(spans, reasoning_open));
   if (elements === null) return malformed;
   const output: ParsedOutput = { reasoning: null, content: "", calls: [], malformed: false };
-  for (const element of elements) {
-    if (element.tag === "think") output.reasoning = rawText(element.body);
-    else if (element.tag === "response") output.content = rawText(element.body);
-    else if (element.tag === "tools") {
-      const calls = readElements(element.body)?.map(readCall) ?? [null];
+  let last = -1;
+  for (const { tag, body } of elements) {
+    // Each at most once, in this order.
+    const place = ["think", "response", "tools"].indexOf(tag);
+    if (place <= last) return malformed;
+    last = place;
+    if (tag === "think") output.reasoning = rawText(body);
+    if (tag === "response") output.content = rawText(body);
+    if (tag !== "tools") output.malformed ||= holdsMark(body);
+    else {
+      const calls = readElements(body)?.map(readCall) ?? [null];
       if (calls.includes(null)) return malformed;
       output.calls.push(...(calls as ParsedCall[]));
-    } else return malformed;
+    }
   }
   return output;
 };

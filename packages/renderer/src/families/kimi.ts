@@ -3,7 +3,7 @@ import { THINK } from "./hermes.js";
 import { isJsonObject } from "./json-slices.js";
 import type { Parse, ParsedCall } from "./output.js";
 import { takeReasoning } from "./reasoning.js";
-import { findToken, isToken, rawText, type Span } from "./spans.js";
+import { findToken, holdsMark, isToken, rawText, type Span } from "./spans.js";
 
 export const KIMI_TOKENS = {
   section: "<|tool_calls_section_begin|>",
@@ -37,15 +37,12 @@ function readSection(spans: readonly Span[]): ParsedCall[] | null {
   return calls.length > 0 && rawText(spans.slice(at + 1)).trim() === "" ? calls : null;
 }
 
-export const kimiK2: Parse = (spans, { reasoning_open }) => {
-  const { reasoning, rest } = takeReasoning(spans, THINK, reasoning_open, (text) => text);
+export const kimiK2: Parse = (spans, context) => {
+  const { reasoning, rest, flawed } = takeReasoning(spans, THINK, context, (text) => text);
   const first = findToken(rest, KIMI_TOKENS.section);
-  if (first < 0) {
-    // Parts of a call without its beginning.
-    const malformed = Object.values(KIMI_TOKENS).some((token) => findToken(rest, token) >= 0);
-    return { reasoning, content: rawText(rest), calls: [], malformed };
-  }
+  if (first < 0) return { reasoning, content: rawText(rest), calls: [], malformed: flawed || holdsMark(rest) };
   const calls = readSection(rest.slice(first + 1));
   if (calls === null) return { reasoning, content: rawText(rest), calls: [], malformed: true };
-  return { reasoning, content: rawText(rest.slice(0, first)), calls, malformed: false };
+  const before = rest.slice(0, first);
+  return { reasoning, content: rawText(before), calls, malformed: flawed || holdsMark(before) };
 };

@@ -3,6 +3,7 @@
  * white space that may still be cut, and calls, are held until the turn is whole.
  */
 import type { Message } from "@tito/format";
+import { pythonStripEnd } from "../template/python-strip.js";
 import { type ByteTable, StreamingText } from "../tokenizer/byte-decoder.js";
 import type { Family } from "./families.js";
 import type { ParsedOutput } from "./output.js";
@@ -121,7 +122,8 @@ export class LiveParser {
       0,
       whole ? undefined : certainLength(this.#pending, this.#sources.structure.inText),
     );
-    const text = certain.replace(/\s+$/, "");
+    // What a parser may cut is held back.
+    const text = pythonStripEnd(certain.trimEnd());
     if (text === "") return;
     if (this.#phase === "lead") this.#phase = "content";
     const key = this.#phase === "reasoning" ? "reasoning" : "content";

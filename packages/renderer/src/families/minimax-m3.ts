@@ -3,7 +3,7 @@ import type { ToolDefinition } from "@tito/format";
 import { type JsonValue, tryLosslessJson } from "../template/lossless-json.js";
 import type { Parse, ParsedCall, ParsedOutput } from "./output.js";
 import { takeReasoning } from "./reasoning.js";
-import { findToken, isToken, rawText, type Span } from "./spans.js";
+import { findToken, holdsMark, isToken, rawText, type Span } from "./spans.js";
 import { kindOf, writeObject } from "./tag-calls.js";
 
 export const M3_NAMESPACE = "]<]minimax[>[";
@@ -120,15 +120,17 @@ function readCalls(spans: readonly Span[], tools: readonly ToolDefinition[]): Pa
   return calls.length > 0 && reader.atEnd() ? calls : null;
 }
 
-export const minimaxM3: Parse = (spans, { reasoning_open, tools }): ParsedOutput => {
+export const minimaxM3: Parse = (spans, context): ParsedOutput => {
+  const { reasoning_open, tools } = context;
   // A turn without reasoning begins with the closing mark.
   const unthought = !reasoning_open && isToken(spans[0], M3_THINK.close);
-  const { reasoning, rest } = unthought
-    ? { reasoning: null, rest: spans.slice(1) }
-    : takeReasoning(spans, M3_THINK, reasoning_open, (text) => text);
+  const { reasoning, rest, flawed } = unthought
+    ? { reasoning: null, rest: spans.slice(1), flawed: false }
+    : takeReasoning(spans, M3_THINK, context, (text) => text);
   const first = findToken(rest, M3_NAMESPACE);
-  if (first < 0) return { reasoning, content: rawText(rest), calls: [], malformed: false };
+  if (first < 0) return { reasoning, content: rawText(rest), calls: [], malformed: flawed || holdsMark(rest) };
   const calls = readCalls(rest.slice(first), tools);
   if (calls === null) return { reasoning, content: rawText(rest), calls: [], malformed: true };
-  return { reasoning, content: rawText(rest.slice(0, first)), calls, malformed: false };
+  const before = rest.slice(0, first);
+  return { reasoning, content: rawText(before), calls, malformed: flawed || holdsMark(before) };
 };

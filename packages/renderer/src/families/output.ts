@@ -18,9 +18,11 @@ export interface ParsedOutput {
 }
 
 /** What a parser may know beside the sampled ids. */
-interface ParseContext {
+export interface ParseContext {
   /** The prompt ended inside a reasoning block, so the sampled ids begin in it. */
   reasoning_open: boolean;
+  /** The sampled ids ended with a stop id, which is not among the spans. */
+  ended: boolean;
   tools: readonly ToolDefinition[];
 }
 

@@ -1,10 +1,20 @@
 /** Reasoning blocks: `open … close` before the answer, or `… close` when the prompt opened the block. */
-import { findToken, isToken, rawText, type Span } from "./spans.js";
+import { findToken, holdsMark, isToken, rawText, type Span } from "./spans.js";
 
 export interface ReasoningSplit {
   reasoning: string | null;
   /** What comes after the block. */
   rest: readonly Span[];
+  /** The block holds marks, is opened twice, or does not close although the turn ended. */
+  flawed: boolean;
+}
+
+/** What the turn's surroundings say about its reasoning. */
+interface Surroundings {
+  /** The prompt opened the block. */
+  reasoning_open: boolean;
+  /** The policy ended the turn itself: nothing was cut. */
+  ended: boolean;
 }
 
 /** Text between the marks without the line breaks that templates put around it. */
@@ -17,17 +27,25 @@ const stripBreaks = (text: string): string => text.replace(/^\n+/, "").replace(/
 export function takeReasoning(
   spans: readonly Span[],
   marks: { open: string; close: string },
-  opened: boolean,
+  { reasoning_open, ended }: Surroundings,
   trim: (text: string) => string = stripBreaks,
 ): ReasoningSplit {
   let from = 0;
-  if (!opened) {
+  let twice = false;
+  if (!reasoning_open) {
     const lead = spans[0];
     const at = lead?.kind === "text" && lead.text.trim() === "" ? 1 : 0;
-    if (!isToken(spans[at], marks.open)) return { reasoning: null, rest: spans };
+    if (!isToken(spans[at], marks.open)) return { reasoning: null, rest: spans, flawed: false };
     from = at + 1;
-  } else if (isToken(spans[0], marks.open)) from = 1;
+  } else if (isToken(spans[0], marks.open)) {
+    from = 1;
+    twice = true;
+  }
   const close = findToken(spans, marks.close, from);
-  if (close < 0) return { reasoning: trim(rawText(spans.slice(from))), rest: [] };
-  return { reasoning: trim(rawText(spans.slice(from, close))), rest: spans.slice(close + 1) };
+  const block = spans.slice(from, close < 0 ? undefined : close);
+  return {
+    reasoning: trim(rawText(block)),
+    rest: close < 0 ? [] : spans.slice(close + 1),
+    flawed: twice || (close < 0 && ended) || holdsMark(block),
+  };
 }

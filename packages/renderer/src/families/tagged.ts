@@ -1,4 +1,6 @@
 /** Families whose calls are tags with one element per argument: their grammars and parsers. */
+
+import { pythonStrip } from "../template/python-strip.js";
 import { type ContentForm, parseMarkedCalls, THINK, TOOL_CALL } from "./hermes.js";
 import type { Parse } from "./output.js";
 import { readTagCalls, type TagGrammar } from "./tag-calls.js";
@@ -8,13 +10,12 @@ interface Marks {
   close: string;
 }
 
-const trim = (text: string): string => text.trim();
 const asIs = (text: string): string => text;
 
 const tagged =
   (grammar: TagGrammar, call: Marks, think: Marks | null, form: ContentForm): Parse =>
-  (spans, { reasoning_open, tools }) =>
-    parseMarkedCalls(spans, reasoning_open, form, { think, call }, (body) => readTagCalls(body, grammar, tools));
+  (spans, context) =>
+    parseMarkedCalls(spans, context, form, { think, call }, (body) => readTagCalls(body, grammar, context.tools));
 
 const QWEN_GRAMMAR: TagGrammar = {
   call: { open: "<function=", name_end: ">\n", close: "</function>" },
@@ -22,7 +23,11 @@ const QWEN_GRAMMAR: TagGrammar = {
   typed: false,
 };
 export const qwen3Coder = tagged(QWEN_GRAMMAR, TOOL_CALL, null, { lead: "keep", before_call: "\n\n" });
-export const qwen35 = tagged(QWEN_GRAMMAR, TOOL_CALL, THINK, { reasoning: trim, lead: "trim", before_call: "\n\n" });
+export const qwen35 = tagged(QWEN_GRAMMAR, TOOL_CALL, THINK, {
+  reasoning: pythonStrip,
+  lead: "trim",
+  before_call: "\n\n",
+});
 
 const GLM_GRAMMAR: TagGrammar = {
   call: { open: "", name_end: "", close: "" },
@@ -30,7 +35,7 @@ const GLM_GRAMMAR: TagGrammar = {
   typed: false,
 };
 export const GLM_MARKS = ["<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"];
-export const glm = tagged(GLM_GRAMMAR, TOOL_CALL, THINK, { reasoning: trim, lead: "trim", before_call: "" });
+export const glm = tagged(GLM_GRAMMAR, TOOL_CALL, THINK, { reasoning: pythonStrip, lead: "trim", before_call: "" });
 /** GLM 5.3 prints reasoning with the white space that it has. */
 export const glm53 = tagged(GLM_GRAMMAR, TOOL_CALL, THINK, { reasoning: asIs, lead: "trim", before_call: "" });
 

@@ -36,8 +36,8 @@ function bucketUnits(key: string, bucket: readonly Interned[]): number {
   return key.length + (contentText(message?.content)?.length ?? 0) + (message?.reasoning?.length ?? 0) + calls;
 }
 
-/** The text of content; parts are joined by line breaks, as vLLM does for templates that take strings. @throws TitoError `unsupported` for anything but text. */
-export function contentText(content: Message["content"]): string | null {
+/** The text of content, `separator` between its parts. @throws TitoError `unsupported` for anything but text. */
+export function contentText(content: Message["content"], separator = "\n"): string | null {
   if (content === null || content === undefined || typeof content === "string") return content ?? null;
   return content
     .map((part) => {
@@ -50,7 +50,7 @@ export function contentText(content: Message["content"]): string | null {
         },
       );
     })
-    .join("\n");
+    .join(separator);
 }
 
 export class MessageValues {
@@ -130,7 +130,7 @@ export class MessageValues {
     const text = contentText(message.content) ?? "";
     const empty = text === "" && calls.length > 0 && this.#rules.empty_content === "null_with_calls";
     const object = new Map<string, JsonValue>([
-      ["role", message.role === "developer" ? "system" : message.role],
+      ["role", message.role],
       ["content", empty ? null : this.#guard.protect(text)],
     ]);
     if (message.reasoning !== undefined) object.set("reasoning_content", this.#guard.protect(message.reasoning));

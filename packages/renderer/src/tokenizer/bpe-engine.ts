@@ -1,6 +1,6 @@
 /**
  * The BPE engine: tiktoken's WebAssembly module, loaded from bytes so that a renderer bundle can carry the exact engine it was made with.
- * One instance of the module serves all vocabularies of a thread.
+ * It says which Unicode class a character has; merging is our own (decision 0120). One instance of the module serves all vocabularies of a thread.
  */
 import { TitoError } from "@tito/format";
 import type { Tiktoken } from "tiktoken/lite";
@@ -33,4 +33,3 @@ export function loadBpeEngine(wasm: Uint8Array): Promise<TiktokenClass> {
 }
 
 export type { TiktokenClass };
-export type BpeEngine = Tiktoken;

@@ -10,27 +10,24 @@ export type SplitName = "qwen" | "qwen3.5" | "llama3" | "o200k" | "kimi" | "gpt2
 export interface SplitPattern {
   /** What the BPE engine gets. Matches every character of every text: the engine drops text that its pattern does not match. */
   engine: string;
-  /** The same pieces in this runtime. */
-  runtime: RegExp;
+  /** The same pieces in this runtime, as a regular expression with the flag `u`. */
+  runtime: string;
   /** Unicode classes that the pattern asks for; characters outside the pinned ranges are classified by the engine, class by class. */
   classes: readonly string[];
-  /** Only ASCII letters are letters: every other character beyond ASCII counts as punctuation. */
-  asciiLetters: boolean;
 }
 
 /** White space as the Rust regex engine has it. */
 const WS = "\\t-\\r\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const CONTRACTION = "'(?:[sSſ]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])";
 
-const runtime = (pattern: string): RegExp => new RegExp(pattern, "gu");
 const spaces = `[${WS}]*[\\r\\n]+|[${WS}]+(?![^${WS}])|[${WS}]+`;
 
 const LLAMA3_HEAD = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|";
 const LLAMA3_TAIL = "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 const QWEN = `${LLAMA3_HEAD}\\p{N}${LLAMA3_TAIL}`;
 const LLAMA3 = `${LLAMA3_HEAD}\\p{N}{1,3}${LLAMA3_TAIL}`;
-const llama3Runtime = (digits: string): RegExp =>
-  runtime(`${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`);
+const llama3Runtime = (digits: string): string =>
+  `${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`;
 
 // Qwen 3.5: marks count as letters.
 const QWEN35 =
@@ -77,55 +74,42 @@ function deepseekEngine(): string {
     `|\\s*[\\r\\n]+|\\s+(?![^\\s\\p{N}${CJK}])|\\s+`;
   return `\\p{N}{1,3}|[${CJK}]+|${third}|(?:(?!${third})[^\\p{N}${CJK}])+`;
 }
-function deepseekRuntime(): RegExp {
+function deepseekRuntime(): string {
   const minus = (set: string): string => `(?:(?![\\p{N}${CJK}])[${set}])`;
   const third =
     `${ASCII_PUNCTUATION}[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}\\p{N}${CJK}]?${minus("\\p{L}\\p{M}")}+| ?${minus("\\p{P}\\p{S}")}+[\\r\\n]*` +
     `|[${WS}]*[\\r\\n]+|[${WS}]+(?![^${WS}\\p{N}${CJK}])|[${WS}]+`;
-  return runtime(
-    `\\p{N}{1,3}|[${CJK}]+|${third.replace(ASCII_PUNCTUATION, "[!-\\/:-@\\[-`{-~]")}|(?:(?!${third.replace(ASCII_PUNCTUATION, "[!-\\/:-@\\[-`{-~]")})[^\\p{N}${CJK}])+`,
-  );
+  return `\\p{N}{1,3}|[${CJK}]+|${third.replace(ASCII_PUNCTUATION, "[!-\\/:-@\\[-`{-~]")}|(?:(?!${third.replace(ASCII_PUNCTUATION, "[!-\\/:-@\\[-`{-~]")})[^\\p{N}${CJK}])+`;
 }
 
 export const SPLIT_PATTERNS: Record<SplitName, SplitPattern> = {
-  ascii: { engine: ASCII, runtime: runtime(ASCII), classes: [], asciiLetters: true },
-  qwen: { engine: QWEN, runtime: llama3Runtime("\\p{N}"), classes: ["L", "N"], asciiLetters: false },
-  llama3: { engine: LLAMA3, runtime: llama3Runtime("\\p{N}{1,3}"), classes: ["L", "N"], asciiLetters: false },
+  ascii: { engine: ASCII, runtime: ASCII, classes: [] },
+  qwen: { engine: QWEN, runtime: llama3Runtime("\\p{N}"), classes: ["L", "N"] },
+  llama3: { engine: LLAMA3, runtime: llama3Runtime("\\p{N}{1,3}"), classes: ["L", "N"] },
   o200k: {
     engine: O200K_HF,
-    runtime: runtime(`${o200k(CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n/]*|${spaces}`),
+    runtime: `${o200k(CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n/]*|${spaces}`,
     classes: ["Lu", "Lt", "Lm", "Lo", "Ll", "M", "N"],
-    asciiLetters: false,
   },
   "qwen3.5": {
     engine: QWEN35,
-    runtime: runtime(
-      `${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^${WS}\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|${spaces}`,
-    ),
+    runtime: `${CONTRACTION}|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^${WS}\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|${spaces}`,
     classes: ["L", "M", "N"],
-    asciiLetters: false,
   },
   kimi: {
     engine: `[\\p{Han}]+|${kimi(KIMI_UPPER, KIMI_LOWER, "(?i:'s|'t|'re|'ve|'m|'ll|'d)")}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
-    runtime: runtime(
-      `${HAN}+|${kimi(notHan(UPPER), notHan(LOWER), CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`,
-    ),
+    runtime: `${HAN}+|${kimi(notHan(UPPER), notHan(LOWER), CONTRACTION)}| ?[^${WS}\\p{L}\\p{N}]+[\\r\\n]*|${spaces}`,
     classes: ["Lu", "Lt", "Lm", "Lo", "Ll", "M", "N", "Script=Han"],
-    asciiLetters: false,
   },
   gpt2: {
     engine: GPT2,
-    runtime: runtime(
-      `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^${WS}\\p{L}\\p{N}]+|[${WS}]+(?![^${WS}])|[${WS}]+`,
-    ),
+    runtime: `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^${WS}\\p{L}\\p{N}]+|[${WS}]+(?![^${WS}])|[${WS}]+`,
     classes: ["L", "N"],
-    asciiLetters: false,
   },
   deepseek: {
     engine: deepseekEngine(),
     runtime: deepseekRuntime(),
     classes: ["L", "M", "N", "P", "S"],
-    asciiLetters: false,
   },
 };
 

@@ -1,15 +1,11 @@
-/**
- * Text to ids and ids to bytes, equal to the reference tokenizer of the vocabulary.
- * The text between added tokens is cut and merged by the BPE engine; long unbroken runs by our own near-linear BPE on the same ranks.
- */
+/** Text to ids and ids to bytes, equal to the reference tokenizer of the vocabulary. Added tokens are found first; what is between them is plain text. */
 import { AddedTokens } from "./added-tokens.js";
-import type { BpeEngine, TiktokenClass } from "./bpe-engine.js";
+import { BpeEncoder } from "./bpe-encoder.js";
+import type { TiktokenClass } from "./bpe-engine.js";
 import { ByteTable, StreamingText } from "./byte-decoder.js";
-import { encodeLongPiece, RankTable } from "./long-piece.js";
-import { longRegions } from "./long-runs.js";
 import { normalizeNfc } from "./nfc.js";
 import { PieceCache } from "./piece-cache.js";
-import { PieceSplitter } from "./piece-splitter.js";
+import { RankTable } from "./rank-table.js";
 import { RecentPrompts } from "./recent-prompts.js";
 import { SPLIT_PATTERNS } from "./split-pattern.js";
 import type { AddedToken, TokenizerData } from "./tokenizer-data.js";
@@ -38,30 +34,23 @@ export class Tokenizer {
   readonly added: readonly AddedToken[];
   /** Guards values that go into a template whose output comes to {@link encodeChunks}. */
   readonly guard: ValueGuard;
-  readonly #data: TokenizerData;
-  readonly #engineClass: TiktokenClass;
-  readonly #engine: BpeEngine;
+  /** Bytes per id. */
+  readonly bytes: ByteTable;
+  readonly #normalizes: boolean;
+  readonly #ranks: RankTable;
+  readonly #encoder: BpeEncoder;
   readonly #pieces = new PieceCache<Int32Array>(CACHE_UNITS_MAX);
   readonly #chunks = new PieceCache<ChunkEncoding>(CACHE_UNITS_MAX);
   readonly #recent = new RecentPrompts();
-  #bytes: ByteTable | undefined;
-  #ranks: RankTable | undefined;
-  #byteIds: Int32Array | undefined;
-  #splitter: PieceSplitter | undefined;
 
-  constructor(data: TokenizerData, engineClass: TiktokenClass) {
-    this.#data = data;
-    this.#engineClass = engineClass;
-    this.#engine = new engineClass(data.ranks, {}, SPLIT_PATTERNS[data.split].engine);
+  constructor(data: TokenizerData, engine: TiktokenClass) {
+    this.#normalizes = data.normalizer === "NFC";
+    this.bytes = new ByteTable(data);
+    this.#ranks = new RankTable(this.bytes);
+    this.#encoder = new BpeEncoder(this.#ranks, engine, SPLIT_PATTERNS[data.split]);
     this.added = data.added_tokens;
     this.addedTokens = new AddedTokens(data.added_tokens);
     this.guard = new ValueGuard(data.added_tokens);
-  }
-
-  /** Bytes per id; made when first asked for, because encoding does not need it. */
-  get bytes(): ByteTable {
-    this.#bytes ??= new ByteTable(this.#data);
-    return this.#bytes;
   }
 
   /** One more than the highest id. */
@@ -74,7 +63,7 @@ export class Tokenizer {
     if (text === "") return new Int32Array(0);
     const cached = this.#pieces.get(text);
     if (cached !== undefined) return cached;
-    const ids = this.#merge(this.#data.normalizer === "NFC" ? normalizeNfc(text) : text);
+    const ids = this.#encoder.encode(this.#normalizes ? normalizeNfc(text) : text);
     this.#pieces.set(text, ids);
     return ids;
   }
@@ -125,8 +114,7 @@ export class Tokenizer {
 
   /** The id that stands for one byte. */
   idOfByte(byte: number): number {
-    this.#byteIds ??= byteIds(this.bytes, this.#mergeableIds());
-    return this.#byteIds[byte]!;
+    return this.#ranks.idOf(Uint8Array.of(byte), 0, 1);
   }
 
   decode(ids: Iterable<number>): string {
@@ -179,55 +167,6 @@ export class Tokenizer {
     this.#chunks.set(chunk, encoded);
     return encoded;
   }
-
-  #merge(text: string): Int32Array {
-    const regions = longRegions(text, SPLIT_PATTERNS[this.#data.split].asciiLetters);
-    if (regions.length === 0) return this.#engineIds(text);
-    const parts: Int32Array[] = [];
-    let from = 0;
-    for (const [start, end] of regions) {
-      parts.push(this.#engineIds(text.slice(from, start)), this.#longRegionIds(text.slice(start, end)));
-      from = end;
-    }
-    parts.push(this.#engineIds(text.slice(from)));
-    return joinIds(parts);
-  }
-
-  #engineIds(text: string): Int32Array {
-    if (text === "") return new Int32Array(0);
-    const ids = this.#engine.encode_ordinary(text);
-    return new Int32Array(ids.buffer, ids.byteOffset, ids.length);
-  }
-
-  #mergeableIds(): number[] {
-    const added = new Set(this.added.map((token) => token.id));
-    return Array.from({ length: this.vocabSize }, (_, id) => id).filter((id) => !added.has(id));
-  }
-
-  #longRegionIds(region: string): Int32Array {
-    this.#ranks ??= new RankTable(this.bytes, this.#mergeableIds());
-    this.#splitter ??= new PieceSplitter(this.#engineClass, SPLIT_PATTERNS[this.#data.split]);
-    const ids: number[] = [];
-    const short = new Map<string, number[]>();
-    for (const piece of this.#splitter.split(region)) {
-      let encoded = short.get(piece);
-      if (encoded === undefined) {
-        encoded = encodeLongPiece(piece, this.#ranks);
-        if (piece.length <= 16) short.set(piece, encoded);
-      }
-      for (const id of encoded) ids.push(id);
-    }
-    return Int32Array.from(ids);
-  }
-}
-
-function byteIds(table: ByteTable, ids: readonly number[]): Int32Array {
-  const byByte = new Int32Array(256);
-  for (const id of ids) {
-    const bytes = table.bytesOf(id);
-    if (bytes.length === 1) byByte[bytes[0]!] = id;
-  }
-  return byByte;
 }
 
 /** The parts one after the other. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { encodeWritten } from "../../src/encoders/encode-written.js";
 import { FAMILIES } from "../../src/families/families.js";
+import { readConversation, readingRules } from "../../src/template/read-conversation.js";
 import { ValueGuard } from "../../src/tokenizer/value-guard.js";
 import { openByteRenderer } from "../byte-bundles.js";
 import { type GoldenConversation, neutralMessages } from "../conversations.js";
@@ -22,7 +23,8 @@ function write(family: string, guard: ValueGuard, conversation: GoldenConversati
   const { writer } = FAMILIES[family]!;
   if (writer.kind === "template") throw new Error(`${family} is written by its template`);
   try {
-    return writer.write(neutralMessages(conversation.messages), conversation.tools, guard, {
+    const messages = readConversation(neutralMessages(conversation.messages), readingRules(FAMILIES[family]!, ""));
+    return writer.write(messages, conversation.tools, guard, {
       date: "2026-11-30",
       generationPrompt: conversation.add_generation_prompt,
       given: { ...given, ...conversation.kwargs },

@@ -1,5 +1,6 @@
+import type { Message } from "@tito/format";
 import { describe, expect, it } from "vitest";
-import { FAMILIES } from "../../src/families/families.js";
+import { FAMILIES, type Family } from "../../src/families/families.js";
 import { openByteRenderer } from "../byte-bundles.js";
 
 const HERMES = '<tool_call>\n{"name": "bash", "arguments": \n</tool_call>';
@@ -88,5 +89,54 @@ describe("tool-call ids", () => {
     expect(first).toMatch(/^call_[0-9a-f]{24}$/);
     expect(idsOf(call + call, 9)).toEqual([first, second]);
     expect(new Set([first, second, ...idsOf(call, 9), ...idsOf(call, 10)]).size).toBe(4);
+  });
+});
+
+/** The ids of an answer, as the family's template prints it behind a question. */
+async function answerOf(family: string, answer: string) {
+  const renderer = await openByteRenderer(family);
+  const history: Message[] = [{ role: "user", content: "Why?" }];
+  const prompt = renderer.render(history, []).ids;
+  const reply: Message = { role: "assistant", content: answer };
+  if (renderer.family.carries.reasoning({}) === "always") reply.reasoning = "because";
+  const whole = renderer.render([...history, reply], [], { generationPrompt: false }).ids;
+  const context = { promptTail: prompt, promptTokens: prompt.length, tools: [] };
+  const added = new Map(renderer.tokenizer.added.map((token) => [token.text, token.id]));
+  const encode = (text: string) => [...renderer.tokenizer.encodePlain(text)];
+  // What the policy would have sampled, up to the place where `answer` begins, and from there on.
+  const start = prompt.findIndex((id, i) => whole[i] !== id);
+  const behind = [...whole.slice(start < 0 ? prompt.length : start)];
+  const stop = behind.findIndex((id) => renderer.stopIds.includes(id));
+  const rest = stop < 0 ? behind : behind.slice(0, stop + 1);
+  const at = rest.findIndex((_, i) => encode(answer).every((id, j) => rest[i + j] === id));
+  return { renderer, context, added, encode, before: rest.slice(0, at), after: rest.slice(at + encode(answer).length) };
+}
+
+/** What stands inside an answer and is no text there. */
+const STRAYS: [
+  string,
+  (family: Family, added: ReadonlyMap<string, number>, encode: (text: string) => number[]) => number[],
+][] = [
+  [
+    "a special token of another family",
+    (family, added) => [added.get(family.structure.includes("<|start|>") ? "<|eot_id|>" : "<|start|>")!],
+  ],
+  ["its own end of turn", ({ stops }, added) => [stops.map((text) => added.get(text)).find((id) => id !== undefined)!]],
+  ["an id without a token", () => [4000]],
+  ["half a character", (_family, _added, encode) => encode("é").slice(0, 1)],
+  ["one of its own marks", ({ structure }, added) => [added.get(structure[0]!)!]],
+];
+
+describe("in the middle of an answer", () => {
+  describe.each(STRAYS)("%s", (_name, stray) => {
+    it.each(Object.keys(FAMILIES))("is flagged where the family is %s", async (family) => {
+      const { renderer, context, added, encode, before, after } = await answerOf(family, "the answer");
+      const parse = (ids: number[]) => renderer.parse(Int32Array.from([...before, ...ids, ...after]), context);
+      expect(parse(encode("the answer"))).toMatchObject({ malformed: false, message: { content: "the answer" } });
+      const inside = stray(FAMILIES[family]!, added, encode);
+      const { malformed, message } = parse([...encode("the "), ...inside, ...encode("answer")]);
+      expect(malformed).toBe(true);
+      expect(message.content).toContain(renderer.decode([...encode("the "), ...inside]));
+    });
   });
 });

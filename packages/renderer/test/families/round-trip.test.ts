@@ -28,7 +28,22 @@ const ARGUMENTS: Record<string, Record<string, boolean>> = {
   "deepseek-v4": { thinking: true },
 };
 
-const WORDS = ["the", "file", "é中😀", "a < b", "x\n\ny", '{"k": 1}', "10%", "'q'", "<b>", "tab\tend", "}", "- item"];
+const WORDS = [
+  "the",
+  "file",
+  "é中😀",
+  "a < b",
+  "x\n\ny",
+  '{"k": 1}',
+  "10%",
+  "'q'",
+  "<b>",
+  "tab\tend",
+  "}",
+  "- item",
+  "\ufeffbom\ufeff",
+  "\u200b",
+];
 const text = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 8 }).map((words) => words.join(" "));
 const value = fc.record(
   {
@@ -66,6 +81,12 @@ const essence = (message: Message) => ({
   reasoning: message.reasoning ?? "",
   calls: (message.tool_calls ?? []).map((call) => ({ name: call.name, arguments: JSON.parse(call.arguments) })),
 });
+
+/** The same without the white space at the ends of texts, which templates set as they like. */
+const trimmed = (message: Message) => {
+  const { content, reasoning, calls } = essence(message);
+  return { content: String(content).trim(), reasoning: reasoning.trim(), calls };
+};
 
 /** The ids that the policy would have sampled: what the render of the whole turn adds to the prompt, up to and with the stop token. */
 function sampledIds(
@@ -113,6 +134,39 @@ describe.each(families)("%s", (family) => {
         },
       ),
       { numRuns: 60 },
+    );
+  });
+
+  it("a damaged turn that is not flagged reads the same once its message is rendered; a special token in it is always flagged", async () => {
+    const renderer = await openByteRenderer(family, ARGUMENTS[family]);
+    const { structure } = renderer.family;
+    const added = renderer.tokenizer.added;
+    const piece = fc.constantFrom(
+      ...added.map((token) => token.id),
+      ...[..."\n a<}{é"].flatMap((c) => [...renderer.tokenizer.encode(c)]),
+    );
+    const edit = fc.record({ at: fc.nat(), remove: fc.nat(2), insert: fc.array(piece, { maxLength: 3 }) });
+    fc.assert(
+      fc.property(
+        messages(renderer.family, ARGUMENTS[family] ?? {}),
+        fc.array(edit, { minLength: 1, maxLength: 3 }),
+        (reply, edits) => {
+          const { prompt, sampled: whole } = sampledIds(renderer, history, reply);
+          const ids = [...whole];
+          for (const { at, remove, insert } of edits) ids.splice(at % ids.length, remove, ...insert);
+          const context = { promptTail: prompt, promptTokens: prompt.length, tools: TOOLS };
+          const { message, malformed } = renderer.parse(Int32Array.from(ids), context);
+          const ended = renderer.stopIds.includes(ids.at(-1) ?? -1);
+          const inside = new Set(ended ? ids.slice(0, -1) : ids);
+          const foreign = added.some(({ id, special, text }) => special && !structure.includes(text) && inside.has(id));
+          if (foreign) expect(malformed).toBe(true);
+          if (malformed) return;
+          const again = sampledIds(renderer, history, message);
+          const read = renderer.parse(again.sampled, { ...context, promptTail: again.prompt });
+          expect({ ...trimmed(read.message), malformed: read.malformed }).toEqual({ ...trimmed(message), malformed });
+        },
+      ),
+      { numRuns: Number(process.env.TITO_RUNS ?? 80) },
     );
   });
 

