@@ -56,6 +56,8 @@ function readItem(item: Fields, turns: TurnBuilder): void {
     case "custom_tool_call_output":
       turns.output(item.requiredString("call_id"), readContent(item, "output"));
       break;
+    case "item_reference":
+      throw unsupported(item.where, "items are not stored here; have the harness send them whole (store: false)");
     default:
       throw unsupported(item.where, `an input item of type ${type} cannot be given to the policy`);
   }

@@ -10,7 +10,7 @@ import { readSampling } from "./sampling.js";
 
 /** Fields that would need state or abilities on our side. Each is refused when it has a value that asks for something. */
 const REFUSED: ReadonlyMap<string, string> = new Map([
-  ["previous_response_id", "responses are not stored here; send the whole input"],
+  ["previous_response_id", "responses are not stored here; send the whole input (store: false)"],
   ["conversation", "conversations are not stored here; send the whole input"],
   ["prompt", "stored prompts do not exist here; send instructions and input"],
 ]);

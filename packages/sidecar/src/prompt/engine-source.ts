@@ -10,6 +10,7 @@ import type { Sampled } from "../sample/sampled.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
 import type { Upstream } from "../sample/upstream.js";
 import { usageOf } from "../sample/usage.js";
+import { CallDeltas } from "./call-deltas.js";
 import { chatBody } from "./chat-body.js";
 import { roomLeft } from "./room.js";
 import type { PromptPlan, PromptSource, ReplyReader } from "./source.js";
@@ -102,30 +103,28 @@ interface ChatReader extends ReplyReader {
 /** Reads chat chunks, or one whole chat body, into events. */
 export function chatReader(request: Pick<NeutralRequest, "stop">): ChatReader {
   let started = false;
-  const seen = new Set<number>();
+  let replyId = "";
+  const calls = new CallDeltas();
   const read = (chunk: EngineChunk): ReplyEvent[] => {
     const events: ReplyEvent[] = [];
     if (!started && chunk.error === null) {
       started = true;
       const promptTokens = chunk.promptIds?.length;
       const { id, createdS, model } = chunk;
+      replyId = id ?? "";
       events.push({ type: "start", id: id ?? "", createdS: createdS ?? 0, model: model ?? "", promptTokens });
     }
     if (chunk.reasoning !== null && chunk.reasoning !== "") events.push({ type: "reasoning", text: chunk.reasoning });
     if (chunk.content !== null && chunk.content !== "") events.push({ type: "content", text: chunk.content });
-    for (const tool of chunk.tools) {
-      if (!seen.has(tool.index)) {
-        seen.add(tool.index);
-        events.push({ type: "tool_call", index: tool.index, id: tool.id ?? "", name: tool.name ?? "" });
-      }
-      if (tool.arguments !== "") events.push({ type: "arguments", index: tool.index, text: tool.arguments });
-    }
+    for (const tool of chunk.tools) events.push(...calls.read(tool, replyId));
     return events;
   };
   const end = (sampled: Sampled): ReplyEvent[] => {
     const stop = sampled.stopReason;
     const stopSequence = typeof stop === "string" && request.stop.includes(stop) ? stop : null;
-    return [{ type: "finish", reason: finishOf(sampled.finish, seen.size > 0), usage: usageOf(sampled), stopSequence }];
+    return [
+      { type: "finish", reason: finishOf(sampled.finish, calls.count > 0), usage: usageOf(sampled), stopSequence },
+    ];
   };
   return { read, end, malformed: () => null, close: () => undefined };
 }

@@ -224,7 +224,7 @@ describe("refusals name the field", () => {
       { input: [{ role: "user", content: [{ type: "input_image", image_url: "data:" }] }] },
       /^unsupported input\[0\].content\[0\]: content of type input_image/,
     ],
-    [{ input: [{ type: "item_reference", id: "x" }] }, /^unsupported input\[0\]: an input item of type item_reference/],
+    [{ input: [{ type: "item_reference", id: "x" }] }, /^unsupported input\[0\]: items are not stored here/],
     [{ input: [{ role: "robot", content: "x" }] }, /^bad_request input\[0\].role/],
     [{}, /^bad_request input is missing/],
     [{ input: "x", max_output_tokens: 0 }, /^bad_request max_output_tokens/],

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { codecOf } from "../../src/dialects.js";
+import { assembleMessage } from "../../src/message.js";
+import { chatReader } from "../../src/prompt/engine-source.js";
+import { readEngineChunk } from "../../src/sample/engine-chunk.js";
+import type { Sampled } from "../../src/sample/sampled.js";
+
+type Delta = { index?: number; id?: string | null; name?: string | null; arguments?: string | null };
+
+/** The events of a stream whose chunks hold these deltas, and the message they add up to. */
+function read(deltas: Delta[][]) {
+  const reader = chatReader({ stop: [] });
+  const events = deltas.flatMap((calls) => {
+    const tool_calls = calls.map(({ index, id, name, arguments: text }) => ({
+      ...(index === undefined ? {} : { index }),
+      id,
+      function: { name, arguments: text },
+    }));
+    return reader.read(readEngineChunk({ id: "chatcmpl-7", choices: [{ index: 0, delta: { tool_calls } }] }));
+  });
+  const usage = { prompt: 1, completion: 1, cached: null, reasoning: null };
+  const sampled = { promptIds: null, ids: [], defects: [], finish: "stop", stopReason: null, usage };
+  events.push(...reader.end(sampled as unknown as Sampled));
+  return { events, calls: assembleMessage(events).tool_calls };
+}
+
+const F = { id: "c1", name: "f", arguments: '{"a":1}' };
+const G = { id: "c2", name: "g", arguments: '{"b":2}' };
+
+describe("calls of one answer", () => {
+  it.each<[string, Delta[][]]>([
+    ["numbered", [[{ index: 0, ...F }], [{ index: 1, ...G }]]],
+    ["numbered alike", [[{ index: 0, ...F }], [{ index: 0, ...G }]]],
+    ["not numbered, in one chunk", [[F, G]]],
+    [
+      "that repeat their id and name with each piece",
+      [
+        [{ index: 0, ...F, arguments: '{"a"' }],
+        [{ index: 0, ...F, arguments: ":1}" }],
+        [{ index: 0, ...G, arguments: '{"b"' }],
+        [{ index: 0, ...G, arguments: ":2}" }],
+      ],
+    ],
+    [
+      "interleaved",
+      [
+        [{ index: 0, ...F, arguments: "{" }],
+        [{ index: 1, ...G, arguments: "{" }],
+        [{ index: 0, arguments: '"a":1}' }],
+        [{ index: 1, arguments: '"b":2}' }],
+      ],
+    ],
+  ])("(%s) are told apart (O.13)", (_words, deltas) => {
+    expect(read(deltas).calls).toEqual([F, G]);
+  });
+
+  it("without an id get one each, in every dialect, whole and streamed (O.13)", () => {
+    for (const id of [null, undefined, ""]) {
+      const { events, calls } = read([[{ index: 0, ...F, id }], [{ index: 1, ...G, id }]]);
+      const ids = calls!.map((call) => call.id);
+      expect(new Set(ids).size).toBe(2);
+      for (const dialect of ["chat", "responses", "messages"] as const) {
+        const codec = codecOf(dialect);
+        const body = dialect === "responses" ? { input: "x" } : { messages: [{ role: "user", content: "x" }] };
+        const request = codec.parse(Buffer.from(JSON.stringify(body)));
+        const stream = codec.stream(request);
+        const streamed = events.flatMap((event) => stream.encode(event).map((frame) => frame.text)).join("");
+        for (const one of ids) {
+          expect(one).toMatch(/^call_7_\d$/);
+          expect(codec.reply(request, events)).toContain(`"${one}"`);
+          expect(streamed).toContain(`"${one}"`);
+        }
+      }
+    }
+  });
+
+  it("of which two have the same id stay two", () => {
+    expect(read([[{ index: 0, ...F }], [{ index: 1, ...G, id: "c1" }]]).calls).toEqual([F, { ...G, id: "c1" }]);
+  });
+});
