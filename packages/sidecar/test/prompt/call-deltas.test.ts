@@ -5,7 +5,7 @@ import { chatReader } from "../../src/prompt/engine-source.js";
 import { readEngineChunk } from "../../src/sample/engine-chunk.js";
 import type { Sampled } from "../../src/sample/sampled.js";
 
-type Delta = { index?: number; id?: string | null; name?: string | null; arguments?: string | null };
+type Delta = { index?: number; id?: string | null | undefined; name?: string | null; arguments?: string | null };
 
 /** The events of a stream whose chunks hold these deltas, and the message they add up to. */
 function read(deltas: Delta[][]) {
