@@ -33,8 +33,8 @@ await build({
   format: "esm",
   target: "node20",
   minify: true,
-  // A crash is recorded with its stack: functions keep their names, and the map beside the file tells the lines. Nothing loads the map.
-  keepNames: true,
+  // A crash is recorded with its stack, which the map beside the file translates; nothing loads the map. Names kept in the file itself would be
+  // set anew on every closure of every call.
   sourcemap: "external",
   // Loaded only for a renderer bundle, with its tokenizer and its worker threads' files.
   external: ["@tito/renderer/thread"],
