@@ -2,8 +2,8 @@
  * Request bodies as bytes: each is stored as what differs from the best earlier body of the trajectory. A harness repeats its whole history at every
  * call, so that the middle between a common start and a common end is what is new. Memory is bounded: only recent bodies serve as a base.
  */
-import { createHash } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { sha256 } from "./digest.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import type { BodyDelta } from "./records.js";
@@ -15,6 +15,10 @@ const BASES_BYTES_MAX = 32 * 1024 * 1024;
 /** Compression costs the event loop; beyond these sizes it is cheaper, then left out. About 5, 40 and 10 ms at the bounds. */
 const BEST_BYTES_MAX = 256 * 1024;
 const FAST_BYTES_MAX = 4 * 1024 * 1024;
+
+/** What is new in a body is mostly short: tables and buffers made for 32 KiB would cost more than the compression. */
+const SMALL_BYTES_MAX = 4096;
+const SMALL = { windowBits: 12, memLevel: 5, chunkSize: SMALL_BYTES_MAX };
 
 /** How much of a base must reappear for the new body to go on where it ended. */
 const CONTAINED_SHARE = 0.9;
@@ -62,7 +66,7 @@ export class BodyStore {
   ): void {
     const contained = best !== null && best.prefix + best.suffix >= best.base.body.length * CONTAINED_SHARE;
     const replaced = contained ? best.base : null;
-    const bases = [{ callId, body: Uint8Array.from(body) }, ...this.bases.filter((item) => item !== replaced)];
+    const bases = [{ callId, body: new Uint8Array(body) }, ...this.bases.filter((item) => item !== replaced)];
     let bytes = 0;
     this.bases = bases.slice(0, BASES_MAX).filter((item) => {
       bytes += item.body.length;
@@ -73,11 +77,7 @@ export class BodyStore {
 
 function deflate(bytes: Uint8Array): Uint8Array {
   const level = bytes.length <= BEST_BYTES_MAX ? 6 : bytes.length <= FAST_BYTES_MAX ? 1 : 0;
-  return deflateRawSync(bytes, { level });
-}
-
-export function sha256(bytes: Uint8Array): Uint8Array {
-  return createHash("sha256").update(bytes).digest();
+  return deflateRawSync(bytes, { level, ...(bytes.length <= SMALL_BYTES_MAX ? SMALL : {}) });
 }
 
 /** Blocks are compared natively, only the last one byte by byte. */

@@ -275,10 +275,12 @@ export function record<T extends object>(fields: { [K in keyof T]-?: Field<T[K]>
     write(value, path) {
       if (typeof value !== "object" || value === null) throw invalid(path || "the record", "an object", value);
       const map: WireMap = new Map();
-      for (const [key, field] of entries) {
+      const paths = namesAt(path);
+      for (let i = 0; i < entries.length; i++) {
+        const [key, field] = entries[i]!;
         const item = (value as Record<string, unknown>)[key];
         if (item === undefined && field.optional) continue;
-        map.set(key, field.write(item, join(path, key)));
+        map.set(key, field.write(item, paths[i]!));
       }
       return map;
     },

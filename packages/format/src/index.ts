@@ -5,6 +5,7 @@
 export { formatAnchor, parseAnchor, parseAnchors } from "./anchors.js";
 export { BodyStore, rebuildBodyFrom } from "./body-delta.js";
 export { crc32c } from "./crc32c.js";
+export { sha256 } from "./digest.js";
 export { type Disk, type FileStatus, nodeDisk } from "./disk.js";
 export { ERROR_CODES, type ErrorCode, TitoError, type TitoErrorOptions } from "./errors.js";
 export { chainDigest, encodeFrame, FRAME_HEADER_BYTES, FRAME_MAGIC } from "./frame.js";

@@ -2,7 +2,7 @@
  * The token lines of a trajectory, rebuilt from its deltas. A line is what a segment holds after a turn: the turn's prompt ids, then its sampled ids.
  * Lines share their pieces, so that memory grows with what was recorded and not with its square; arrays are made when asked for.
  */
-import { createHash } from "node:crypto";
+import { sha256 } from "./digest.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import type { Message, ToolDefinition } from "./messages.js";
@@ -193,5 +193,5 @@ function digestAgrees(turn: LoggedTurn, ids: Int32Array): boolean {
 
 /** SHA-256 over ids as little-endian int32: what `prompt_sha256` holds. */
 export function promptDigest(ids: Int32Array): Uint8Array {
-  return createHash("sha256").update(littleEndianBytes(ids)).digest();
+  return sha256(littleEndianBytes(ids));
 }

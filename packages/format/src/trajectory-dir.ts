@@ -58,12 +58,17 @@ function bootOfLock(name: string): number | null {
 
 /** An open directory. `at(name)` is a path that stays in it even when the directory is renamed or replaced by a link. */
 export class HeldDir {
+  private readonly identity: { dev: number; ino: number };
+
   private constructor(
     readonly disk: Disk,
     readonly path: string,
     readonly fd: number,
     private readonly base: string,
-  ) {}
+  ) {
+    const { dev, ino } = disk.fstat(fd);
+    this.identity = { dev, ino };
+  }
 
   static open(disk: Disk, parent: string, name: string, shownPath: string): HeldDir {
     const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = fs.constants;
@@ -111,10 +116,10 @@ export class HeldDir {
 
   /** Why the path no longer leads to this directory; null when it does. */
   findIdentityProblem(): string | null {
-    const mine = this.disk.fstat(this.fd);
+    const { dev, ino } = this.identity;
     try {
       const there = this.disk.lstat(this.path);
-      return there.dev === mine.dev && there.ino === mine.ino ? null : `${this.path} was replaced`;
+      return there.dev === dev && there.ino === ino ? null : `${this.path} was replaced`;
     } catch (error) {
       return `${this.path} is gone (${errorCode(error) ?? "error"})`;
     }

@@ -5,7 +5,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { Ballast } from "./ballast.js";
-import { BodyStore, sha256 } from "./body-delta.js";
+import { BodyStore } from "./body-delta.js";
+import { sha256 } from "./digest.js";
 import { errorCode, nodeDisk } from "./disk.js";
 import { TitoError } from "./errors.js";
 import type { Place } from "./frame-file.js";
