@@ -42,14 +42,15 @@ export function detectHarness(name: string | null, header: LaneInput["header"]):
  * Named requests come before tool-call ids because a summary request repeats the main line's tool calls.
  */
 export function classifyLane(input: LaneInput, rules: HarnessRules | null): LaneVerdict {
+  const said: Said = { prologue: prologueOf(input.messages), lastUser: lastUserText(input.messages) };
   for (const set of rules === null ? [GENERIC_RULES] : [rules, GENERIC_RULES]) {
     for (const rule of set.lanes) {
-      if (!holds(rule.when, input)) continue;
+      if (!holds(rule.when, input, said)) continue;
       const detail = describe(rule.when, input);
       return { lane: laneOf(rule, input), evidence: { rule: `${set.harness}@${set.version}/${rule.name}`, detail } };
     }
   }
-  return byToolCalls(input) ?? byPrologue(input) ?? verdict("main", "default", "nothing says otherwise");
+  return byToolCalls(input) ?? byPrologue(input, said.prologue) ?? verdict("main", "default", "nothing says otherwise");
 }
 
 function verdict(lane: Lane, rule: string, detail: string): LaneVerdict {
@@ -62,9 +63,13 @@ function laneOf(rule: LaneRule, input: LaneInput): Lane {
   return `sub:${input.header(rule.lane.sub_header) ?? "unnamed"}`;
 }
 
-function holds(when: LaneCondition, input: LaneInput): boolean {
-  const prologue = prologueOf(input.messages);
-  const lastUser = lastUserText(input.messages);
+/** The texts that conditions look at, put together once a request. */
+interface Said {
+  prologue: Prologue;
+  lastUser: string;
+}
+
+function holds(when: LaneCondition, input: LaneInput, { prologue, lastUser }: Said): boolean {
   const header = when.header === undefined ? "" : input.header(when.header);
   return (
     (header?.includes(when.header_contains ?? "") ?? false) &&
@@ -108,10 +113,9 @@ function byToolCalls(input: LaneInput): LaneVerdict | null {
 }
 
 /** Another system text and another first user text than the main lane: a sub-agent, named by its prologue. */
-function byPrologue(input: LaneInput): LaneVerdict | null {
+function byPrologue(input: LaneInput, prologue: Prologue): LaneVerdict | null {
   const { main } = input;
   if (main === undefined || main === null) return null;
-  const prologue = prologueOf(input.messages);
   if (prologue.system === main.system || prologue.first_user === main.first_user) return null;
   const id = shortHash(`${prologue.system}\u0000${prologue.first_user}`);
   return verdict(`sub:${id}`, "prologue", "other system and first user text than the main lane");

@@ -12,19 +12,28 @@ export async function readBody(incoming: IncomingMessage, bytesMax: number = BOD
       hint: "shorten the conversation",
     });
   if (Number(incoming.headers["content-length"] ?? 0) > bytesMax) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    // Leaving the loop must not destroy the request: its socket still has to carry the refusal.
-    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-      const buffer = chunk as Buffer;
-      bytes += buffer.length;
-      if (bytes > bytesMax) throw tooLarge();
-      chunks.push(buffer);
-    }
-  } catch (error) {
-    if (TitoError.is(error)) throw error;
-    throw new TitoError("bad_request", "the request body broke off", { cause: error });
-  }
-  return Buffer.concat(chunks, bytes);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const take = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (bytes <= bytesMax) {
+        chunks.push(chunk);
+        return;
+      }
+      // The request is not destroyed: its socket still has to carry the refusal.
+      incoming.off("data", take).pause();
+      reject(tooLarge());
+    };
+    const brokenOff = (cause?: Error): void =>
+      reject(new TitoError("bad_request", "the request body broke off", { cause }));
+    if (incoming.destroyed) brokenOff();
+    incoming.on("data", take);
+    incoming.on("error", brokenOff);
+    incoming.once("close", brokenOff);
+    incoming.once("end", () => {
+      incoming.off("close", brokenOff);
+      resolve(Buffer.concat(chunks, bytes));
+    });
+  });
 }

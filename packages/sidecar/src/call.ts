@@ -2,12 +2,14 @@
  * One request of a harness, from body to delivery: the stops in a straight line. Nothing is locked while the engine works;
  * calls of one trajectory run side by side and are put in order when they are recorded.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Dialect, TitoError } from "@tito/format";
 import { conversationOf } from "./decide.js";
 import { chatWith } from "./dialect/chat.js";
 import { decodeUtf8 } from "./dialect/chat-request.js";
 import type { DialectCodec, DialectError, NeutralRequest, StreamEncoder } from "./dialect/neutral.js";
 import type { Engine } from "./engine.js";
+import { cutObject } from "./json/slices.js";
 import { fitLateSystem } from "./late-system.js";
 import type { LiveCall } from "./live-call.js";
 import { LiveRelay } from "./live-relay.js";
@@ -70,20 +72,17 @@ export async function serveCall(
   try {
     checkOpen(trajectory);
     const request = await fitLateSystem(incoming.codec.parse(incoming.body), engine.takesLateSystem);
-    const bodyText = decodeUtf8(incoming.body);
-    const key = replayKey(request, bodyText, incoming.headers);
+    const body = request.chatBody ?? cutObject(decodeUtf8(incoming.body));
+    const key = replayKey(request.dialect, body, incoming.headers);
     const encoder = incoming.codec.stream(request);
     const arrivedAfter = trajectory.lastCommit;
-    const wishes = chatWishes(request, bodyText);
+    const wishes = chatWishes(request);
     context = { incoming, request, wishes, encoder, key, retryOf: null, arrivedAfter, trajectory, engine, client };
     if (request.stream) client.keepAlive(engine.config.keepaliveMs, () => encoder.keepalive());
     if (await serveReplay(context)) return;
     context.retryOf = trajectory.retryOf(key, incoming.headers);
-    const plan = await engine.source.prepare({
-      request,
-      bodyText: request.dialect === "chat" ? bodyText : null,
-      conversation: conversationOf(trajectory, incoming.headers),
-    });
+    const conversation = conversationOf(trajectory, incoming.headers);
+    const plan = await engine.source.prepare({ request, conversation });
     if (!plan.passthrough) refuseEvidence(context.wishes);
     if (plan.evidence.fallback !== undefined) trajectory.log("info", "full_history", { ...plan.evidence.fallback });
     asked = true;
@@ -165,13 +164,10 @@ async function attemptOnce(
       if (againMs === null) await giveFailure(context, call, outcome.error);
       return againMs;
     }
-    const rest = outcome.failure === null ? await relay.close(outcome.sampled, outcome.raw) : "";
-    const verdict = await recordOutcome(context, plan, call.callId, {
-      outcome,
-      events: relay.events,
-      malformed: relay.malformed,
-      versionBefore,
-    });
+    if (outcome.failure === null) await relay.end(outcome.sampled);
+    const { events, malformed } = relay;
+    const recording = recordOutcome(context, plan, call.callId, { outcome, events, malformed, versionBefore });
+    const [verdict, rest] = await Promise.all([recording, restMeanwhile(relay, outcome)]);
     const failure = outcome.failure ?? (verdict.kind === "withheld" ? verdict.error : null);
     if (failure === null) await giveAnswer(context, call, { relay, rest, recorded: verdict.kind === "recorded" });
     else if (againMs === null) await giveFailure(context, call, failure);
@@ -180,6 +176,13 @@ async function attemptOnce(
     relay.release();
     trajectory.endCall(call);
   }
+}
+
+/** What waits for the record, made ready while the disk works: the record's bytes are on their way to it by the next turn of the event loop. */
+async function restMeanwhile(relay: LiveRelay, { failure, raw }: Extract<Outcome, { kind: "answered" }>) {
+  if (failure !== null) return "";
+  await nextTurn();
+  return relay.rest(raw);
 }
 
 /** Stop 6, the second half: the record is durable, the harness may have the end of its answer. */

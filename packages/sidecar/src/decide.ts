@@ -1,5 +1,4 @@
 /** Stop 5: which segment this turn extends, or why a new one opens. The continuity engine decides; here its input is put together. */
-import { createHash } from "node:crypto";
 import {
   classifyLane,
   type Decision,
@@ -10,7 +9,7 @@ import {
   type LaneVerdict,
   laneFacts,
 } from "@tito/continuity";
-import type { ToolDefinition, TurnRecord } from "@tito/format";
+import { sha256, type ToolDefinition, type TurnRecord } from "@tito/format";
 import type { IncomingCall } from "./call.js";
 import type { NeutralRequest } from "./dialect/neutral.js";
 import type { Conversation, PromptEvidence } from "./prompt/source.js";
@@ -107,13 +106,20 @@ export function place(
   return { decision, record };
 }
 
+/** Several stops ask for the digest of the same request's tools, which are long. */
+const toolsDigests = new WeakMap<readonly ToolDefinition[], Buffer>();
+
 /** SHA-256 over the tools list, spelled as the harness spelled it. */
 export function toolsDigest(tools: readonly ToolDefinition[]): Buffer {
+  const known = toolsDigests.get(tools);
+  if (known !== undefined) return known;
   const list = tools.map(({ name, description, parameters, strict }) => [
     name,
     description ?? null,
     parameters ?? null,
     ...(strict === undefined ? [] : [strict]),
   ]);
-  return createHash("sha256").update(JSON.stringify(list)).digest();
+  const digest = sha256(JSON.stringify(list));
+  toolsDigests.set(tools, digest);
+  return digest;
 }

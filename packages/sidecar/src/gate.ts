@@ -3,8 +3,8 @@
  * the Host header (DNS rebinding), the Origin header, an exact path table (nothing is ever resolved against the upstream URL),
  * a bearer that names its trajectory, JSON without a content encoding.
  */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { type Dialect, TitoError } from "@tito/format";
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { type Dialect, sha256, TitoError } from "@tito/format";
 import { TRAJECTORY_ID } from "./config.js";
 
 /** What a path asks for. Trajectory ids are checked by shape here and by key later. */
@@ -104,7 +104,7 @@ export function bearerOf(headers: ReadonlyMap<string, readonly string[]>): strin
 
 /** Digest under which a key is kept: comparing digests takes the same time whatever the key's length. */
 export function keyDigest(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
+  return sha256(key);
 }
 
 /** Constant-time comparison of a presented key with a kept digest. */

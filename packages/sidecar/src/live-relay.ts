@@ -27,6 +27,7 @@ export class LiveRelay implements SampleHooks {
   private waiting: Piece[] = [];
   private holding: boolean;
   private held = "";
+  private last: readonly ReplyEvent[] = [];
 
   /** `streamed`: the harness wants a stream. `keepaliveMs`: silence after which an unstreamed one is kept alive. `signal`: nobody waits for a slow harness any more. */
   constructor(
@@ -61,13 +62,17 @@ export class LiveRelay implements SampleHooks {
     await this.flush();
   }
 
-  /** Everything that waits for the record: the rest of the stream, or the whole body. `raw` is the engine's body, if it was one. */
-  async close(sampled: Sampled, raw: string | null): Promise<string> {
-    const end = await this.reader.end(sampled);
-    for (const event of end) this.events.push(event);
+  /** The reply is whole: its last events. */
+  async end(sampled: Sampled): Promise<void> {
+    this.last = await this.reader.end(sampled);
+    for (const event of this.last) this.events.push(event);
+  }
+
+  /** After `end`, everything that waits for the record: the rest of the stream, or the whole body. `raw` is the engine's body, if it was one. */
+  rest(raw: string | null): string {
     if (!this.mode.streamed) return this.writer.body(raw, this.events);
-    const rest = this.waiting.splice(0).flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
-    return this.held + [...rest, ...this.writer.end(end)].map((frame) => frame.text).join("");
+    const frames = [...this.written(), ...this.writer.end(this.last)];
+    return this.held + frames.map((frame) => frame.text).join("");
   }
 
   /** The output did not parse, as far as the reader knows. */
@@ -80,12 +85,18 @@ export class LiveRelay implements SampleHooks {
     this.reader.close();
   }
 
+  /** What waits, as frames; it waits no more. */
+  private written(): Frame[] {
+    const pieces = this.waiting;
+    this.waiting = [];
+    const frames: Frame[] = [];
+    for (const { raw, chunk, events } of pieces) frames.push(...this.writer.chunk(raw, chunk, events));
+    return frames;
+  }
+
   private async flush(): Promise<void> {
-    const frames: Frame[] = this.waiting
-      .splice(0)
-      .flatMap((piece) => this.writer.chunk(piece.raw, piece.chunk, piece.events));
     let live = "";
-    for (const frame of frames) {
+    for (const frame of this.written()) {
       this.holding ||= frame.held;
       if (this.holding) this.held += frame.text;
       else live += frame.text;

@@ -185,7 +185,10 @@ async function streamsIds({ upstream, form }: Probe): Promise<boolean> {
   const add = (data: string): void => {
     if (data !== "[DONE]") collector.add(read(parseJson(data)));
   };
-  for await (const bytes of response.chunks) parser.push(bytes).forEach(add);
+  await response.read(async (bytes) => {
+    parser.push(bytes).forEach(add);
+    return true;
+  });
   parser.end().forEach(add);
   return collector.result().defects.length === 0;
 }

@@ -8,7 +8,7 @@ import { ChatAssembly } from "./chat-assembly.js";
 import { CHAT_DONE, chatFrame } from "./dialect/chat-reply.js";
 import { rightUsage } from "./dialect/chat-usage.js";
 import type { DialectCodec, NeutralRequest, ReplyEvent, StreamEncoder, Usage } from "./dialect/neutral.js";
-import { type Ends, editObject, findSlice, type Slice, sliceArray, sliceObject, sliceText } from "./json/slices.js";
+import { type Ends, editObject, findSlice, memberText, type Slice, sliceArray, sliceObject } from "./json/slices.js";
 import { finishOf } from "./prompt/engine-source.js";
 import type { EngineChunk } from "./sample/engine-chunk.js";
 import { withinBounds } from "./sample/usage.js";
@@ -47,11 +47,10 @@ export interface ChatWishes {
   usage: boolean;
 }
 
-export function chatWishes(request: NeutralRequest, bodyText: string): ChatWishes {
-  const own = request.dialect === "chat" ? findSlice(sliceObject(bodyText), "return_token_ids") : undefined;
+export function chatWishes(request: NeutralRequest): ChatWishes {
   return {
     logprobs: request.wantsLogprobs,
-    tokenIds: own !== undefined && sliceText(bodyText, own) === "true",
+    tokenIds: request.chatBody !== undefined && memberText(request.chatBody, "return_token_ids") === "true",
     usage: request.includeUsage,
   };
 }
@@ -133,7 +132,7 @@ const hasNoChoice = (raw: string): boolean => /"choices"\s*:\s*\[\s*\]/.test(raw
 
 /** A chunk without a choice that brings usage or ids which the harness did not ask for: clients look for a first choice. */
 function saysNothing(raw: string, chunk: EngineChunk, wishes: ChatWishes): boolean {
-  if (chunk.finish !== null || !hasNoChoice(raw)) return false;
+  if (chunk.finish !== null || chunk.content !== null || chunk.reasoning !== null || !hasNoChoice(raw)) return false;
   if (chunk.usage !== null) return !wishes.usage;
   return chunk.sampled !== null && !wishes.tokenIds;
 }
@@ -154,46 +153,38 @@ function strip(raw: string, { finish, hasCalls, usage }: Told, wishes: ChatWishe
   const ends: Ends = new Map();
   const slices = sliceObject(raw, 0, ends);
   if (usage === "none") edits.set("usage", null);
-  else if (usage !== null) {
-    const own = findSlice(slices, "usage");
-    edits.set("usage", rightUsage(own === undefined ? "null" : sliceText(raw, own), usage));
-  }
+  else if (usage !== null) edits.set("usage", rightUsage(memberText({ text: raw, slices }, "usage") ?? "null", usage));
   const choices = findSlice(slices, "choices");
   if (choices !== undefined && raw[choices.valueStart] === "[") {
     let out = "";
     let from = choices.valueStart;
-    for (const { start, end } of sliceArray(raw, choices.valueStart, ends)) {
-      const members = sliceObject(raw, start, ends).map((slice) => moved(slice, -start));
-      out += raw.slice(from, start) + stripChoice(raw.slice(start, end), members, finish, hasCalls, wishes);
-      from = end;
+    for (const place of sliceArray(raw, choices.valueStart, ends)) {
+      const members = sliceObject(raw, place.start, ends);
+      const choiceEdits = editsOfChoice(raw, members, finish, hasCalls, wishes);
+      out += raw.slice(from, place.start) + editObject(raw, choiceEdits, members, place);
+      from = place.end;
     }
     edits.set("choices", out + raw.slice(from, choices.valueEnd));
   }
   return editObject(raw, edits, slices);
 }
 
-function stripChoice(
-  choice: string,
-  slices: readonly Slice[],
+function editsOfChoice(
+  raw: string,
+  members: readonly Slice[],
   finish: string | null,
   hasCalls: boolean,
   wishes: ChatWishes,
-): string {
+): Map<string, string | null> {
   const edits = new Map<string, string | null>();
   if (!wishes.tokenIds) {
     edits.set("token_ids", null);
     edits.set("prompt_token_ids", null);
     edits.set("meta_info", null);
   }
-  if (!wishes.logprobs && findSlice(slices, "logprobs") !== undefined) edits.set("logprobs", "null");
-  const said = findSlice(slices, "finish_reason");
-  if (finish !== null && hasCalls && said !== undefined && sliceText(choice, said) === '"stop"') {
+  if (!wishes.logprobs && findSlice(members, "logprobs") !== undefined) edits.set("logprobs", "null");
+  if (finish !== null && hasCalls && memberText({ text: raw, slices: members }, "finish_reason") === '"stop"') {
     edits.set("finish_reason", JSON.stringify(finishOf(finish, true)));
   }
-  return editObject(choice, edits, slices);
-}
-
-function moved(slice: Slice, by: number): Slice {
-  const { key, keyStart, valueStart, valueEnd } = slice;
-  return { key, keyStart: keyStart + by, valueStart: valueStart + by, valueEnd: valueEnd + by };
+  return edits;
 }

@@ -97,18 +97,19 @@ export class Client {
   async finish(text: string, whole?: { status: number; headers: Record<string, string> }): Promise<Delivery> {
     this.stopKeepAlive();
     const { response } = this;
+    const bytes = Buffer.from(text, "utf8");
     if (!this.gone && !this.committed && whole !== undefined) {
       this.status = whole.status;
-      const length = String(Buffer.byteLength(text));
+      const length = String(bytes.length);
       response.writeHead(whole.status, { ...whole.headers, ...this.headers, "content-length": length });
     }
     if (!this.gone) {
-      this.bytes += Buffer.byteLength(text);
+      this.bytes += bytes.length;
       const unwatch = this.limitStall();
       await new Promise<void>((resolve) => {
         this.onGone(resolve);
         response.once("finish", resolve);
-        response.end(text);
+        response.end(bytes);
       });
       unwatch();
     }
@@ -140,8 +141,9 @@ export class Client {
   }
 
   private put(text: string): boolean {
-    this.bytes += Buffer.byteLength(text);
-    return this.response.write(text);
+    const bytes = Buffer.from(text, "utf8");
+    this.bytes += bytes.length;
+    return this.response.write(bytes);
   }
 
   private async drained(signal: AbortSignal): Promise<void> {

@@ -3,8 +3,9 @@
  * A retry of such a call is served from here: no second sample, no second turn. A call with a live harness is never joined.
  */
 import { createHash } from "node:crypto";
-import type { NeutralRequest, ReplyEvent } from "./dialect/neutral.js";
-import { sliceObject, sliceText } from "./json/slices.js";
+import type { Dialect } from "@tito/format";
+import type { ReplyEvent } from "./dialect/neutral.js";
+import { type CutObject, sliceText } from "./json/slices.js";
 
 /** A complete answer, in no dialect's spelling. */
 export interface FinishedAnswer {
@@ -82,18 +83,14 @@ const SESSION_HEADERS = [
  * The key under which a retry finds its first attempt: an Idempotency-Key alone, else dialect, session headers and the body
  * without volatile fields. Values keep their spelling: retries repeat it byte for byte.
  */
-export function replayKey(
-  request: NeutralRequest,
-  bodyText: string,
-  headers: ReadonlyMap<string, readonly string[]>,
-): string {
+export function replayKey(dialect: Dialect, body: CutObject, headers: ReadonlyMap<string, readonly string[]>): string {
   const idempotency = headers.get("idempotency-key")?.[0];
-  const hash = createHash("sha256").update(request.dialect);
+  const hash = createHash("sha256").update(dialect);
   if (idempotency !== undefined) return `key:${hash.update("\0").update(idempotency).digest("base64")}`;
   for (const name of SESSION_HEADERS) hash.update(`\0${headers.get(name)?.join(",") ?? ""}`);
-  const members = sliceObject(bodyText)
+  const members = body.slices
     .filter((slice) => !VOLATILE.has(slice.key))
-    .map((slice) => `${JSON.stringify(slice.key)}:${sliceText(bodyText, slice)}`);
+    .map((slice) => `${JSON.stringify(slice.key)}:${sliceText(body.text, slice)}`);
   return `body:${hash.update("\0").update(members.sort().join(",")).digest("base64")}`;
 }
 

@@ -53,7 +53,8 @@ type Bindings = { Bindings: HttpBindings };
 /** The server, not yet listening. `rules` is asked at each request: the port is known only after listening. */
 export function buildServer(parts: ServerParts, rules: () => GateRules): Server {
   const { limits } = parts;
-  const listener = getRequestListener(routes(parts).fetch, { overrideGlobalObjects: false });
+  const admitted: Admitted = new WeakMap();
+  const listener = getRequestListener(routes(parts, admitted).fetch, { overrideGlobalObjects: false });
   const server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,
@@ -68,7 +69,7 @@ export function buildServer(parts: ServerParts, rules: () => GateRules): Server 
           tooManyHeaders(response);
           return;
         }
-        admit(gateRequest(request), rules());
+        admitted.set(request, admit(gateRequest(request), rules()));
         void listener(request, response);
       } catch (error) {
         fail(request, response, error);
@@ -82,14 +83,16 @@ export function buildServer(parts: ServerParts, rules: () => GateRules): Server 
   return server;
 }
 
-function routes(parts: ServerParts): Hono<Bindings> {
+/** Where the gate sent each request. */
+type Admitted = WeakMap<IncomingMessage, Route>;
+
+function routes(parts: ServerParts, admitted: Admitted): Hono<Bindings> {
   const app = new Hono<Bindings>();
   const handle = async (context: Context<Bindings>): Promise<Response> => {
     const { incoming, outgoing } = context.env;
     // The gate's table is the one table: hono only carries the request here.
-    const route = admitted(incoming);
     try {
-      await serve(parts, route, incoming, outgoing);
+      await serve(parts, admitted.get(incoming)!, incoming, outgoing);
     } catch (error) {
       fail(incoming, outgoing, error);
     }
@@ -156,7 +159,7 @@ async function serve(
       return sendText(
         outgoing,
         200,
-        countTokensReply(await parts.engine.source.countTokens({ request, bodyText: null, conversation })),
+        countTokensReply(await parts.engine.source.countTokens({ request, conversation })),
       );
     }
     case "completions": {
@@ -194,13 +197,6 @@ function isAnthropic(request: IncomingMessage): boolean {
 
 function gateRequest(request: IncomingMessage): { method: string; target: string; rawHeaders: string[] } {
   return { method: request.method ?? "", target: request.url ?? "", rawHeaders: request.rawHeaders };
-}
-
-function admitted(request: IncomingMessage): Route {
-  return admit(gateRequest(request), {
-    hosts: new Set([(request.headers.host ?? "").toLowerCase()]),
-    anyAddress: false,
-  });
 }
 
 /**

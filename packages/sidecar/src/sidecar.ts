@@ -96,6 +96,8 @@ class Running implements Sidecar {
   private closing: Promise<SealReport[]> | null = null;
   private hurried = false;
   private readonly seals = new Map<Trajectory, Promise<SealReport>>();
+  /** Known once it listens. */
+  private rules!: GateRules;
 
   private readonly config: SidecarConfig;
   private readonly engine: Engine;
@@ -114,7 +116,7 @@ class Running implements Sidecar {
       seal: (trajectory: Trajectory) => this.seal(trajectory, "owner"),
       notReady: () => this.notReady(),
     };
-    this.server = buildServer({ ...parts, ...answers }, () => this.rules());
+    this.server = buildServer({ ...parts, ...answers }, () => this.rules);
   }
 
   async start(): Promise<void> {
@@ -122,6 +124,7 @@ class Running implements Sidecar {
     const apiKey = config.secrets.apiKey ?? `tito_${randomBytes(32).toString("base64url")}`;
     await listen(this.server, config);
     const { port } = this.server.address() as AddressInfo;
+    this.rules = gateRules(config, port);
     this.origin = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
     if (!config.gateway) await this.table.create(config.trajectoryId!, apiKey);
     this.endpoint = config.gateway
@@ -212,16 +215,15 @@ class Running implements Sidecar {
     if (degraded !== undefined) return `capture is degraded: ${degraded.degraded}`;
     return !this.config.gateway && all.every((trajectory) => trajectory.phase !== "open") ? "sealed" : null;
   }
+}
 
-  private rules(): GateRules {
-    const { port } = this.server.address() as AddressInfo;
-    const names = ["127.0.0.1", "localhost", "[::1]", this.config.host, ...this.config.allowedHosts];
-    const hosts = names.flatMap((name) => [
-      `${name.toLowerCase()}:${port}`,
-      ...(this.config.allowedHosts.includes(name) ? [name.toLowerCase()] : []),
-    ]);
-    return { hosts: new Set(hosts), anyAddress: !isLoopback(this.config.host) };
-  }
+function gateRules({ host, allowedHosts }: SidecarConfig, port: number): GateRules {
+  const names = ["127.0.0.1", "localhost", "[::1]", host, ...allowedHosts];
+  const hosts = names.flatMap((name) => [
+    `${name.toLowerCase()}:${port}`,
+    ...(allowedHosts.includes(name) ? [name.toLowerCase()] : []),
+  ]);
+  return { hosts: new Set(hosts), anyAddress: !isLoopback(host) };
 }
 
 function isLoopback(host: string): boolean {

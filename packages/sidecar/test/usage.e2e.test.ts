@@ -142,7 +142,7 @@ it("the prompt's count is in the first event of a Messages stream too: older cli
 });
 
 describe("the engine's own chunks", () => {
-  const wishes = chatWishes({ wantsLogprobs: false, includeUsage: true } as Parameters<typeof chatWishes>[0], "{}");
+  const wishes = chatWishes({ wantsLogprobs: false, includeUsage: true } as Parameters<typeof chatWishes>[0]);
   const piece = (more: object, choice: object | null): string =>
     JSON.stringify({
       id: "c",

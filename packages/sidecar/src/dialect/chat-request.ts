@@ -2,7 +2,16 @@
 import { type ContentPart, type Message, TitoError, type ToolDefinition } from "@tito/format";
 import * as z from "zod/mini";
 import { parseJsonText } from "../json/raw-json.js";
-import { findSlice, type Slice, sliceArray, sliceObject, sliceText } from "../json/slices.js";
+import {
+  type CutObject,
+  cutObject,
+  type Ends,
+  findSlice,
+  memberText,
+  sliceArray,
+  sliceObject,
+  sliceText,
+} from "../json/slices.js";
 import type { NeutralRequest } from "./neutral.js";
 
 const number = z.nullish(z.number());
@@ -111,8 +120,8 @@ export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
     throw new TitoError("bad_request", `${issue.path.map(String).join(".") || "body"}: ${issue.message}`);
   }
   const request = parsed.data;
-  const slices = sliceObject(text);
-  refuse(request, slices, text);
+  const chatBody = cutObject(text);
+  refuse(request, chatBody);
   const toolChoice = request.tool_choice === "none" ? "none" : "auto";
   return {
     dialect: "chat",
@@ -120,7 +129,7 @@ export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
     includeUsage: request.stream_options?.include_usage === true,
     model: request.model ?? null,
     messages: request.messages.map(readMessage),
-    tools: readTools(text, slices),
+    tools: readTools(chatBody),
     toolChoice,
     maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? null,
     sampling: Object.fromEntries(
@@ -128,8 +137,9 @@ export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
     ),
     stop: typeof request.stop === "string" ? [request.stop] : (request.stop ?? []),
     wantsLogprobs: request.logprobs === true,
-    ignored: slices.map((slice) => slice.key).filter((key) => HARMLESS.has(key)),
-    constraints: readConstraints(text, slices),
+    ignored: chatBody.slices.map((slice) => slice.key).filter((key) => HARMLESS.has(key)),
+    constraints: readConstraints(chatBody),
+    chatBody,
   };
 }
 
@@ -142,7 +152,7 @@ export function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-function refuse(request: z.output<typeof body>, slices: readonly Slice[], text: string): void {
+function refuse(request: z.output<typeof body>, chatBody: CutObject): void {
   if (typeof request.n === "number" && request.n !== 1) {
     throw new TitoError(
       "unsupported",
@@ -150,8 +160,7 @@ function refuse(request: z.output<typeof body>, slices: readonly Slice[], text: 
     );
   }
   for (const [name, why] of REFUSED) {
-    const slice = findSlice(slices, name);
-    if (slice !== undefined && sliceText(text, slice) !== "null") throw new TitoError("unsupported", `${name}: ${why}`);
+    if ((memberText(chatBody, name) ?? "null") !== "null") throw new TitoError("unsupported", `${name}: ${why}`);
   }
   if (request.include_reasoning === false) {
     throw new TitoError("unsupported", "include_reasoning: false makes the engine hide token ids");
@@ -195,16 +204,15 @@ function readContent(content: string | null | z.output<typeof part>[]): string |
 }
 
 /** Tools with their schemas as the harness spelled them. */
-function readTools(text: string, slices: readonly Slice[]): ToolDefinition[] {
-  const tools = findSlice(slices, "tools");
+function readTools(chatBody: CutObject): ToolDefinition[] {
+  const { text } = chatBody;
+  const tools = findSlice(chatBody.slices, "tools");
   if (tools === undefined || sliceText(text, tools) === "null") return [];
-  return sliceArray(text, tools.valueStart).map((item) => {
-    const definition = findSlice(sliceObject(text, item.start), "function");
-    const members = definition === undefined ? [] : sliceObject(text, definition.valueStart);
-    const read = (key: string): string | undefined => {
-      const slice = findSlice(members, key);
-      return slice === undefined ? undefined : sliceText(text, slice);
-    };
+  const ends: Ends = new Map();
+  return sliceArray(text, tools.valueStart, ends).map((item) => {
+    const definition = findSlice(sliceObject(text, item.start, ends), "function");
+    const slices = definition === undefined ? [] : sliceObject(text, definition.valueStart, ends);
+    const read = (key: string): string | undefined => memberText({ text, slices }, key);
     const description = read("description");
     const parameters = read("parameters");
     const strict = read("strict");
@@ -217,11 +225,10 @@ function readTools(text: string, slices: readonly Slice[]): ToolDefinition[] {
   });
 }
 
-function readConstraints(text: string, slices: readonly Slice[]): Map<string, string> {
+function readConstraints(chatBody: CutObject): Map<string, string> {
   const found = new Map<string, string>();
   for (const name of CONSTRAINTS) {
-    const slice = findSlice(slices, name);
-    const value = slice === undefined ? "null" : sliceText(text, slice);
+    const value = memberText(chatBody, name) ?? "null";
     const isPlain = name === "tool_choice" && (value === '"auto"' || value === '"none"');
     const isText = name === "response_format" && /^\{\s*"type"\s*:\s*"text"\s*\}$/.test(value);
     if (value === "null" || value === "false" || EMPTY.test(value) || isPlain || isText) continue;

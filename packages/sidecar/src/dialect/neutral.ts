@@ -3,6 +3,7 @@
  * A dialect is a pair of pure functions: request body in, events out. It never sees a socket.
  */
 import type { Dialect, Message, ToolDefinition } from "@tito/format";
+import type { CutObject } from "../json/slices.js";
 
 /**
  * How a tool was offered when it was not a plain function: inside a namespace, or as a custom tool that takes free text.
@@ -36,6 +37,8 @@ export interface NeutralRequest {
   constraints?: ReadonlyMap<string, string>;
   /** Tool name towards the policy → shape towards the harness, where the two differ. */
   callShapes?: ReadonlyMap<string, CallShape>;
+  /** The harness's own body, where it speaks the engines' dialect (chat): it is passed on as it is spelled. */
+  chatBody?: CutObject;
 }
 
 export interface Usage {

@@ -5,6 +5,7 @@
 import type { LogprobMode } from "@tito/format";
 import type { EngineKind } from "../config.js";
 import type { NeutralRequest } from "../dialect/neutral.js";
+import type { Slice } from "../json/slices.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Upstream } from "../sample/upstream.js";
 
@@ -29,6 +30,8 @@ interface CallFields {
 /** The engine renders: a chat body as the harness wrote it, to be asked for ids. */
 export interface ChatCall extends CallFields {
   chatBody: string;
+  /** Its members, where they are known already. */
+  members?: readonly Slice[];
   /** Lowers an output limit of the body, or sets one where there is none; null leaves it alone. */
   maxOutputTokens: number | null;
 }

@@ -2,7 +2,7 @@
  * vLLM's completions endpoint, which takes prompt ids, and its chat endpoint: which fields ask for exact ids and log probabilities, added to a body that stays otherwise as it is.
  */
 import type { NeutralRequest } from "../dialect/neutral.js";
-import { editObject, findSlice, sliceObject, sliceText } from "../json/slices.js";
+import { editObject, memberText, type Slice, sliceObject } from "../json/slices.js";
 
 export const VLLM_CHAT_PATH = "/v1/chat/completions";
 export const VLLM_COMPLETIONS_PATH = "/v1/completions";
@@ -15,28 +15,29 @@ export interface VllmFields {
   sampling: ReadonlyMap<string, string>;
   /** Lowers an output limit of the body, or sets one where there is none; null leaves it alone. */
   maxOutputTokens: number | null;
+  /** Members of the body, where they are known already. */
+  members?: readonly Slice[];
 }
 
 /** `body` with our fields set; every other member keeps the harness's own JSON text. */
 export function vllmChatBody(body: string, fields: VllmFields): string {
+  const slices = fields.members ?? sliceObject(body);
   const edits = new Map<string, string | null>(fields.sampling);
   edits.set("model", JSON.stringify(fields.model));
   edits.set("stream", String(fields.stream));
   edits.set("logprobs", "true");
   edits.set("return_token_ids", "true");
-  edits.set("stream_options", fields.stream ? usageOption(body) : null);
+  edits.set("stream_options", fields.stream ? usageOption(memberText({ text: body, slices }, "stream_options")) : null);
   if (fields.maxOutputTokens !== null) {
     edits.set("max_tokens", null);
     edits.set("max_completion_tokens", String(fields.maxOutputTokens));
   }
-  return editObject(body, edits);
+  return editObject(body, edits, slices);
 }
 
 /** Usage is always asked for: it is what the ids are counted against. */
-function usageOption(body: string): string {
-  const own = findSlice(sliceObject(body), "stream_options");
-  const text = own === undefined ? "null" : sliceText(body, own);
-  return text.startsWith("{") ? editObject(text, new Map([["include_usage", "true"]])) : '{"include_usage":true}';
+function usageOption(own: string | undefined): string {
+  return own?.startsWith("{") ? editObject(own, new Map([["include_usage", "true"]])) : '{"include_usage":true}';
 }
 
 export interface VllmCompletion {

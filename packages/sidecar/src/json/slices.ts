@@ -13,9 +13,34 @@ export interface Slice {
   valueEnd: number;
 }
 
-const SPACE = /[ \t\n\r]*/y;
-const SCALAR_END = /[,\]}\s]/g;
-const BRACKET_OR_QUOTE = /["[\]{}]/g;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const NUMBERS = /[\d,\s.eE+-]+/y;
+/** An opening and a closing bracket of either kind, with the bit set in which the kinds differ. */
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+/** How far into a string its end is looked for character by character. */
+const NEAR_CHARS = 32;
+
+/** The text of an object, cut into its members once for everybody who wants some of them. */
+export interface CutObject {
+  text: string;
+  slices: readonly Slice[];
+}
+
+/** @throws TitoError `bad_request` when the text holds no object. */
+export function cutObject(text: string): CutObject {
+  return { text, slices: sliceObject(text) };
+}
+
+/** The exact spelling of a member's value; undefined where there is none. */
+export function memberText({ text, slices }: CutObject, key: string): string | undefined {
+  const slice = findSlice(slices, key);
+  return slice === undefined ? undefined : sliceText(text, slice);
+}
 
 /** Where the objects and arrays of one text end, by where they start: what was walked over once is not walked over again when it is cut itself. */
 export type Ends = Map<number, number>;
@@ -70,32 +95,33 @@ export function sliceText(text: string, slice: Slice): string {
 /**
  * Sets (JSON text) and removes (null) members of the object `text`; everything else keeps its bytes and its place.
  * Of a duplicate key that is set only the last stays. New members go to the end. `slices`: those of `text`, where they are known already.
+ * `place`: where the object stands, when `text` is longer.
  */
 export function editObject(
   text: string,
   edits: ReadonlyMap<string, string | null>,
   slices: readonly Slice[] = sliceObject(text),
+  place = { start: 0, end: text.length },
 ): string {
-  const kept = slices.filter((slice) => {
+  const head = text.slice(place.start, slices[0]?.keyStart ?? text.indexOf("{", place.start) + 1);
+  const tail = text.slice(slices.at(-1)?.valueEnd ?? text.lastIndexOf("}", place.end - 1), place.end);
+  let body = "";
+  let before: Slice | undefined;
+  for (const slice of slices) {
     const edit = edits.get(slice.key);
-    if (edit === undefined) return true;
-    return edit !== null && findSlice(slices, slice.key) === slice;
-  });
-  const open = text.indexOf("{");
-  const close = text.lastIndexOf("}");
-  const head = text.slice(0, slices[0]?.keyStart ?? open + 1);
-  const tail = text.slice(slices.at(-1)?.valueEnd ?? close);
-  const parts = kept.map((slice, index) => {
-    const before = slices[slices.indexOf(slice) - 1];
-    const separator = index === 0 ? "" : before === undefined ? "," : text.slice(before.valueEnd, slice.keyStart);
-    const value = edits.get(slice.key) ?? sliceText(text, slice);
-    return separator + text.slice(slice.keyStart, slice.valueStart) + value;
-  });
-  const present = new Set(kept.map((slice) => slice.key));
-  const added = [...edits]
-    .filter(([key, value]) => value !== null && !present.has(key))
-    .map(([key, value]) => `${JSON.stringify(key)}:${value}`);
-  const body = [parts.join(""), ...added].filter((part) => part !== "").join(",");
+    if (edit === undefined || (edit !== null && findSlice(slices, slice.key) === slice)) {
+      if (body !== "") body += text.slice(before!.valueEnd, slice.keyStart);
+      body +=
+        edit === undefined
+          ? text.slice(slice.keyStart, slice.valueEnd)
+          : text.slice(slice.keyStart, slice.valueStart) + edit;
+    }
+    before = slice;
+  }
+  for (const [key, value] of edits) {
+    if (value === null || findSlice(slices, key) !== undefined) continue;
+    body += `${body === "" ? "" : ","}${JSON.stringify(key)}:${value}`;
+  }
   return head + body + tail;
 }
 
@@ -123,19 +149,30 @@ function nextMember(text: string, from: number, end: "]" | "}"): number {
   return next;
 }
 
-function skipSpace(text: string, at: number): number {
-  SPACE.lastIndex = at;
-  SPACE.test(text);
-  return SPACE.lastIndex;
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (isSpace(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
 function skipString(text: string, start: number): number {
-  let quote = start;
-  for (;;) {
-    quote = text.indexOf('"', quote + 1);
+  // Most strings are short; a long one is looked through natively.
+  const near = Math.min(text.length, start + NEAR_CHARS);
+  let at = start + 1;
+  for (; at < near; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    if (code === BACKSLASH) at += 1;
+  }
+  for (let quote = at; ; quote += 1) {
+    quote = text.indexOf('"', quote);
     if (quote < 0) throw notJson(text, text.length, "a closing quote");
     let slashes = 0;
-    while (text[quote - 1 - slashes] === "\\") slashes += 1;
+    while (quote - slashes > at && text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes += 1;
     if (slashes % 2 === 0) return quote + 1;
   }
 }
@@ -144,8 +181,7 @@ function skipValue(text: string, start: number, ends?: Ends): number {
   const first = text[start];
   if (first === '"') return skipString(text, start);
   if (first !== "{" && first !== "[") {
-    SCALAR_END.lastIndex = start;
-    const end = SCALAR_END.exec(text)?.index ?? text.length;
+    const end = skipScalar(text, start);
     if (end === start) throw notJson(text, start, "a value");
     return end;
   }
@@ -154,24 +190,46 @@ function skipValue(text: string, start: number, ends?: Ends): number {
   const open: number[] = [];
   let depth = 0;
   let at = start;
-  for (;;) {
-    BRACKET_OR_QUOTE.lastIndex = at;
-    const found = BRACKET_OR_QUOTE.exec(text);
-    if (found === null) throw notJson(text, text.length, "a closing bracket");
-    if (found[0] === '"') {
-      at = skipString(text, found.index);
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = skipString(text, at);
       continue;
     }
-    at = found.index + 1;
-    if (found[0] === "{" || found[0] === "[") {
+    at += 1;
+    // [ and ], { and }: alike but for one bit.
+    const bracket = code | 0x20;
+    if (bracket === OPEN) {
       depth += 1;
-      if (depth <= NOTED_DEPTH_MAX) open.push(found.index);
-      continue;
+      if (depth <= NOTED_DEPTH_MAX) open.push(at - 1);
+      at = skipNumbers(text, at);
+    } else if (bracket === CLOSE) {
+      if (depth <= NOTED_DEPTH_MAX) ends?.set(open.pop()!, at);
+      depth -= 1;
+      if (depth === 0) return at;
     }
-    if (depth <= NOTED_DEPTH_MAX) ends?.set(open.pop()!, at);
-    depth -= 1;
-    if (depth === 0) return at;
   }
+  throw notJson(text, text.length, "a closing bracket");
+}
+
+/** Behind the numbers that an array begins with: thousands of ids are looked through natively. */
+function skipNumbers(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  // At the end of the text the code is no number at all.
+  if (!(code >= DIGIT_0 && code <= DIGIT_9)) return at;
+  NUMBERS.lastIndex = at;
+  NUMBERS.test(text);
+  return NUMBERS.lastIndex;
+}
+
+/** The end of a number or a word. */
+function skipScalar(text: string, start: number): number {
+  let at = start;
+  for (; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === COMMA || (code | 0x20) === CLOSE || isSpace(code)) break;
+  }
+  return at;
 }
 
 function decodeKey(text: string, start: number, end: number): string {

@@ -4,7 +4,7 @@ import { TitoError } from "@tito/format";
 import type { SidecarConfig } from "../config.js";
 import type { NeutralFinish, NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
 import type { EngineAdapter } from "../engine-adapter/adapter.js";
-import { findSlice, sliceObject, sliceText } from "../json/slices.js";
+import { type CutObject, cutObject, findSlice, memberText } from "../json/slices.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Sampled } from "../sample/sampled.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
@@ -50,11 +50,11 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
     });
   };
   return {
-    countTokens: ({ request, bodyText }) => count(bodyText ?? chatBody(request)),
-    prepare: async ({ request, bodyText }): Promise<PromptPlan> => {
-      const body = bodyText ?? chatBody(request);
+    countTokens: ({ request }) => count(request.chatBody?.text ?? chatBody(request)),
+    prepare: async ({ request }): Promise<PromptPlan> => {
+      const body = request.chatBody ?? cutObject(chatBody(request));
       // Without a limit of ours the engine's own refusal is exact, and costs no extra round trip.
-      const room = config.maxContextTokens === null ? null : roomLeft(config.maxContextTokens, await count(body));
+      const room = config.maxContextTokens === null ? null : roomLeft(config.maxContextTokens, await count(body.text));
       const limit = lowest(config.maxOutputTokens, room);
       const sampling = effectiveSampling(request, config.sampling, limit);
       const stream = facts.streamsIds && streamable(request, body);
@@ -67,7 +67,14 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
         evidence: {},
         specialTextEscaped: false,
         rendererContract: contractOf(facts.contract, body),
-        call: chat({ chatBody: body, model: config.model, stream, sampling: sampling.added, maxOutputTokens: capped }),
+        call: chat({
+          chatBody: body.text,
+          members: body.slices,
+          model: config.model,
+          stream,
+          sampling: sampling.added,
+          maxOutputTokens: capped,
+        }),
         stream,
         passthrough: request.dialect === "chat" && (stream || !request.stream),
         sampling: sampling.effective,
@@ -79,16 +86,15 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
 }
 
 /** Engines score a prompt in whole bodies only; all else is asked for as a stream, so that what was sampled before an abort is known. */
-function streamable(request: NeutralRequest, body: string): boolean {
-  return request.stream || findSlice(sliceObject(body), "prompt_logprobs") === undefined;
+function streamable(request: NeutralRequest, body: CutObject): boolean {
+  return request.stream || findSlice(body.slices, "prompt_logprobs") === undefined;
 }
 
 /** `engine:<sha256>`; template arguments of the request are folded in, because they change the rendering. */
-function contractOf(base: string, body: string): string {
-  const slices = sliceObject(body);
+function contractOf(base: string, body: CutObject): string {
   const own = TEMPLATE_FIELDS.flatMap((name) => {
-    const slice = findSlice(slices, name);
-    return slice === undefined ? [] : [[name, sliceText(body, slice)]];
+    const text = memberText(body, name);
+    return text === undefined ? [] : [[name, text]];
   });
   if (own.length === 0) return `engine:${base}`;
   return `engine:${createHash("sha256").update(base).update(JSON.stringify(own)).digest("hex")}`;

@@ -87,7 +87,7 @@ async function buildPrompt(
   input: PromptInput,
 ): Promise<BuiltPrompt> {
   const { messages, tools } = input.request;
-  const given = templateArgumentsOf(input.bodyText);
+  const given = templateArgumentsOf(input.request.chatBody);
   const options = given === null ? {} : { templateArguments: given };
   const found = incremental === null ? null : await incrementalPrompt(renderer, incremental, input, options);
   if (found?.kind === "joined") return { ...found.prompt, promptMode: "incremental" };

@@ -20,8 +20,6 @@ export interface Conversation {
 
 export interface PromptInput {
   request: NeutralRequest;
-  /** The request body as text when the harness speaks the engine's own dialect (chat), else null. */
-  bodyText: string | null;
   conversation: Conversation;
 }
 

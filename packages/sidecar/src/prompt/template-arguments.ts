@@ -2,7 +2,7 @@
 import { TitoError } from "@tito/format";
 import type { TemplateArguments } from "@tito/renderer";
 import { asObject, asString } from "../json/narrow.js";
-import { findSlice, sliceObject, sliceText } from "../json/slices.js";
+import { type CutObject, memberText } from "../json/slices.js";
 
 /** Fields that would change the prompt in a way that a bundle does not do. `neutral` is the value that changes nothing. */
 const REFUSED: readonly { name: string; neutral: string }[] = [
@@ -14,13 +14,9 @@ const REFUSED: readonly { name: string; neutral: string }[] = [
 ];
 
 /** Arguments that the request itself gives to the template: `chat_template_kwargs` and `reasoning_effort`. Null: none. @throws TitoError `unsupported`. */
-export function templateArgumentsOf(bodyText: string | null): TemplateArguments | null {
-  if (bodyText === null) return null;
-  const slices = sliceObject(bodyText);
-  const read = (name: string): string => {
-    const slice = findSlice(slices, name);
-    return slice === undefined ? "null" : sliceText(bodyText, slice);
-  };
+export function templateArgumentsOf(chatBody: CutObject | undefined): TemplateArguments | null {
+  if (chatBody === undefined) return null;
+  const read = (name: string): string => memberText(chatBody, name) ?? "null";
   for (const { name, neutral } of REFUSED) {
     const text = read(name);
     if (text !== "null" && text !== neutral) {

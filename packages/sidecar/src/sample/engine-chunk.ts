@@ -62,7 +62,6 @@ export const NO_CHUNK: Readonly<EngineChunk> = {
 
 /** vLLM prints this where a log probability is minus infinity: JSON has no such number. */
 const LOGPROB_FLOOR = -9999;
-const INT32_MAX = 2 ** 31 - 1;
 
 /** Reads a parsed chunk or body. */
 export function readEngineChunk(json: unknown): EngineChunk {
@@ -112,18 +111,28 @@ export function readError(value: unknown): EngineChunk["error"] {
 }
 
 export function readPromptIds(value: unknown): Int32Array | null {
-  const read = readIds(value);
-  return read?.valid === true && read.ids.length > 0 ? Int32Array.from(read.ids) : null;
+  const items = asArray(value);
+  if (items === null || items.length === 0) return null;
+  const ids = new Int32Array(items.length);
+  for (let i = 0; i < items.length; i += 1) {
+    const item = items[i];
+    if (!isTokenId(item)) return null;
+    ids[i] = item;
+  }
+  return ids;
 }
 
 /** A list of ids; null when it is no list. */
 export function readIds(value: unknown): { ids: number[]; valid: boolean } | null {
   const items = asArray(value);
   if (items === null) return null;
-  const valid = items.every(
-    (item) => typeof item === "number" && Number.isInteger(item) && item >= 0 && item <= INT32_MAX,
-  );
+  const valid = items.every(isTokenId);
   return { ids: valid ? (items as number[]) : [], valid };
+}
+
+/** An int32 of at least 0. */
+function isTokenId(item: unknown): item is number {
+  return typeof item === "number" && (item | 0) === item && item >= 0;
 }
 
 /** Chat sends `content[].logprob`, completions `token_logprobs[]`. */

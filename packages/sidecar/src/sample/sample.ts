@@ -202,10 +202,13 @@ async function readStream(
     }
     return true;
   };
-  for await (const bytes of response.chunks) {
-    // Leaving the loop destroys the response: an engine that misbehaved is not read to its end.
-    if (!(await all(parser.push(bytes)))) return;
-  }
+  let stopped = false;
+  // An engine that misbehaved is not read to its end.
+  await response.read(async (bytes) => {
+    stopped = !(await all(parser.push(bytes)));
+    return !stopped;
+  });
+  if (stopped) return;
   await all(parser.end());
   if (collector.finished === null) collector.mark("stream_cut");
 }

@@ -198,13 +198,18 @@ export class Collector {
   private readLogprobs(): { values: Float32Array | Float64Array; gaps: Sampled["gaps"] } | null {
     if (!this.sawLogprobs || this.entries.length !== this.ids.length) return null;
     const gaps: Sampled["gaps"] = [];
-    const wide = Float64Array.from(this.entries, (entry, index) => {
-      if ("value" in entry) return entry.value;
-      gaps.push({ index, was: entry.was });
-      return Number.NaN;
-    });
-    const lossless = wide.every((value) => Number.isNaN(value) || Math.fround(value) === value);
-    return { values: lossless ? Float32Array.from(wide) : wide, gaps };
+    const wide = new Float64Array(this.entries.length);
+    let lossless = true;
+    for (const [index, entry] of this.entries.entries()) {
+      if ("value" in entry) {
+        wide[index] = entry.value;
+        lossless &&= Math.fround(entry.value) === entry.value;
+      } else {
+        wide[index] = Number.NaN;
+        gaps.push({ index, was: entry.was });
+      }
+    }
+    return { values: lossless ? new Float32Array(wide) : wide, gaps };
   }
 
   private versionSpans(): VersionSpan[] {

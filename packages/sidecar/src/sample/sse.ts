@@ -48,9 +48,10 @@ export class SseParser {
 
   private take(text: string, final: boolean): string[] {
     const events: string[] = [];
+    const carriages = text.includes("\r");
     let start = 0;
     for (;;) {
-      const end = lineEnd(text, start);
+      const end = carriages ? lineEnd(text, start) : newline(text, start);
       if (end === null) break;
       // A CR at the very end may be half of a CRLF.
       if (end.at + 1 === text.length && text[end.at] === "\r" && !final) break;
@@ -77,6 +78,12 @@ export class SseParser {
   }
 }
 
+function newline(text: string, from: number): { at: number; next: number } | null {
+  const at = text.indexOf("\n", from);
+  return at < 0 ? null : { at, next: at + 1 };
+}
+
+/** In a text that has carriage returns, which end lines too. */
 function lineEnd(text: string, from: number): { at: number; next: number } | null {
   const newline = text.indexOf("\n", from);
   const to = newline < 0 ? text.length : newline;

@@ -21,15 +21,18 @@ interface UpstreamRequest {
   signal?: AbortSignal;
 }
 
+type TakePiece = (piece: Uint8Array) => Promise<boolean>;
+
 export interface UpstreamResponse {
   status: number;
   header(name: string): string | null;
   /**
-   * The body as it comes; reading it slowly slows the engine's sending down.
+   * Hands the body on piece by piece. The next piece is read when `take` has resolved, which slows the engine's sending down; when it says false, the
+   * rest is not read.
    * @throws TitoError `upstream_unavailable` when it breaks off, `upstream_invalid` when it is compressed or beyond 256 MiB.
    */
-  chunks: AsyncIterable<Uint8Array>;
-  /** The whole body; fails as `chunks` does. */
+  read(take: TakePiece): Promise<void>;
+  /** The whole body; fails as `read` does. */
   text(): Promise<string>;
 }
 
@@ -148,37 +151,62 @@ function readResponse(incoming: http.IncomingMessage): UpstreamResponse {
       const value = incoming.headers[name];
       return typeof value === "string" ? value : (value?.[0] ?? null);
     },
-    chunks: readBytes(incoming),
+    read: (take) => readPieces(incoming, take),
     text: async () => {
-      const chunks: Uint8Array[] = [];
-      for await (const chunk of readBytes(incoming)) chunks.push(chunk);
-      return Buffer.concat(chunks).toString("utf8");
+      const pieces: Uint8Array[] = [];
+      await readPieces(incoming, async (piece) => pieces.push(piece) > 0);
+      return Buffer.concat(pieces).toString("utf8");
     },
   };
 }
 
 /** Nothing is ever inflated: a few compressed bytes could be any number of plain ones. */
-async function* readBytes(incoming: http.IncomingMessage): AsyncGenerator<Uint8Array, void> {
+async function readPieces(incoming: http.IncomingMessage, take: TakePiece): Promise<void> {
   const encodings = [incoming.headers["content-encoding"], incoming.headers["transfer-encoding"]];
   const encoded = encodings.find((value) => value !== undefined && !/^(identity|chunked|)$/i.test(value.trim()));
   if (encoded !== undefined) {
     incoming.destroy();
     throw invalid(`the engine's reply is encoded (${encoded.slice(0, 40)}) although only plain bytes are accepted`);
   }
-  let bytes = 0;
-  try {
-    for await (const chunk of incoming) {
-      bytes += (chunk as Buffer).length;
+  await new Promise<void>((resolve, reject) => {
+    let bytes = 0;
+    let taken: Promise<void> = Promise.resolve();
+    const stop = (): void => void incoming.destroy();
+    const give = async (piece: Buffer): Promise<void> => {
+      bytes += piece.length;
       if (bytes > REPLY_BYTES_MAX) throw invalid(`the engine's reply is larger than ${REPLY_BYTES_MAX} bytes`);
-      yield chunk as Buffer;
-    }
-  } catch (error) {
-    if (TitoError.is(error)) throw error;
-    throw new TitoError("upstream_unavailable", `the engine's reply broke off: ${describe(error as Error)}`, {
-      cause: error,
-      hint: "ask again; check the engine's log",
+      if (await take(piece)) {
+        incoming.resume();
+        return;
+      }
+      resolve();
+      stop();
+    };
+    // What was handed on is dealt with first: the end of a reply that came at once, or breaks off, waits for no resume.
+    const breakOff = (error: Error): void => void taken.then(() => reject(brokenOff(error)));
+    const closedEarly = (): void => breakOff(new Error("the connection was closed"));
+    incoming.on("data", (piece: Buffer) => {
+      incoming.pause();
+      taken = give(piece).catch((error: unknown) => {
+        reject(error);
+        stop();
+      });
     });
-  }
+    incoming.once("end", () => {
+      incoming.off("close", closedEarly);
+      void taken.then(resolve);
+    });
+    incoming.on("error", breakOff);
+    incoming.once("close", closedEarly);
+    if (incoming.destroyed) closedEarly();
+  });
+}
+
+function brokenOff(cause: Error): TitoError {
+  return new TitoError("upstream_unavailable", `the engine's reply broke off: ${describe(cause)}`, {
+    cause,
+    hint: "ask again; check the engine's log",
+  });
 }
 
 function invalid(message: string): TitoError {

@@ -55,6 +55,18 @@ describe("slicing JSON", () => {
     expect(editObject(text, new Map([["a", "3"]]))).toBe('{"\\u0061":3}');
   });
 
+  it("finds the end of a string of any length, wherever its escapes stand", () => {
+    for (let length = 0; length < 80; length++) {
+      for (const filler of ["x", "\\", '"', "\\\\x", '\\"', "é", "["]) {
+        const value = filler.repeat(length);
+        const text = JSON.stringify({ [`k${value}`]: value, after: [value] });
+        const slices = sliceObject(text);
+        expect(slices.map((slice) => JSON.parse(sliceText(text, slice)) as unknown)).toEqual([value, [value]]);
+        expect(() => sliceObject(text.slice(0, slices[0]!.valueEnd - 1))).toThrow(/invalid JSON/);
+      }
+    }
+  });
+
   it("refuses what is cut, and terminates", () => {
     const text = '{"a":[1,{"b":"x\\"y"}],"c":null}';
     for (let end = 0; end < text.length; end++) expect(() => sliceObject(text.slice(0, end))).toThrow(/invalid JSON/);
@@ -97,6 +109,20 @@ describe("editing an object", () => {
           expect(JSON.parse(editObject(JSON.stringify(object), map))).toEqual(Object.fromEntries(expected));
         },
       ),
+    );
+  });
+
+  it("edits an object inside a longer text as it would on its own", () => {
+    const key = fc.constantFrom("a", "b", "c");
+    const edits = fc.dictionary(key, fc.option(fc.constantFrom("1", '"x"', "[]")));
+    fc.assert(
+      fc.property(fc.dictionary(key, fc.jsonValue()), edits, fc.jsonValue(), (object, changes, beside) => {
+        const text = JSON.stringify([beside, object, beside], null, 1);
+        const place = sliceArray(text)[1]!;
+        const map = new Map(Object.entries(changes));
+        const alone = editObject(text.slice(place.start, place.end), map);
+        expect(editObject(text, map, sliceObject(text, place.start), place)).toBe(alone);
+      }),
     );
   });
 

@@ -11,7 +11,7 @@ function counting(status = 200, text = '{"count": 7}'): { upstream: Upstream; bo
   const answer: UpstreamResponse = {
     status,
     header: () => null,
-    chunks: (async function* () {})(),
+    read: async () => undefined,
     text: async () => text,
   };
   const upstream: Upstream = {
