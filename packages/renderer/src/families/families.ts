@@ -137,7 +137,8 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "qwen2.5": { ...QWEN_WITHOUT_THINKING, parse: hermes({ lead: "keep", before_call: "\n" }, null) },
   qwen3: { ...QWEN, parse: hermes({ lead: "cut_breaks", before_call: "\n" }) },
   "qwen3-coder": { ...QWEN_WITHOUT_THINKING, parse: qwen3Coder },
-  "qwen3.5": { ...QWEN, part_separator: "", parse: qwen35 },
+  // Its prompt opens a block, and an empty one is shown in other tokens than can be sampled.
+  "qwen3.5": { ...QWEN, part_separator: "", carries: reasoningUnless("enable_thinking", "always"), parse: qwen35 },
   "glm-4.6": GLM,
   "glm-4.7": GLM_47,
   "glm-5": GLM_47,

@@ -1,12 +1,18 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Message } from "@tito/format";
 import { describe, expect, it } from "vitest";
+import { loadBundle } from "../../src/bundle/load-bundle.js";
+import { makeBundle } from "../../src/bundle/make-bundle.js";
 import { FAMILIES } from "../../src/families/families.js";
 import { type Certificate, certificateId, readCertificate, verifyCertificate } from "../../src/junction/certificate.js";
 import { certify } from "../../src/junction/certify.js";
 import { buildIncrementalPrompt, type IncrementalRequest } from "../../src/junction/incremental-prompt.js";
-import type { PromptRenderer } from "../../src/prompt-renderer.js";
+import { PromptRenderer } from "../../src/prompt-renderer.js";
 import { joinIds } from "../../src/tokenizer/tokenizer.js";
-import { openByteRenderer } from "../byte-bundles.js";
+import { openByteRenderer, templatePath } from "../byte-bundles.js";
+import { VOCABULARIES, vocabularyMissing } from "../vocabularies.js";
 
 const USER: Message = { role: "user", content: "List." };
 const CALL = { id: "c1", name: "bash", arguments: '{"command":"ls"}' };
@@ -153,5 +159,20 @@ describe("the incremental prompt", () => {
     expect(buildIncrementalPrompt(renderer, other, request(renderer, SAMPLED))).toMatchObject({
       fallback: "junction_differs",
     });
+  });
+});
+
+describe.skipIf(vocabularyMissing("qwen3.5"))("Qwen 3.5's own vocabulary, where two line breaks are one token", () => {
+  it("certifies the tool loop: turns behind an open reasoning block hold reasoning", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "tito-bundle-"));
+    try {
+      const out = join(directory, "bundle");
+      const from = VOCABULARIES["qwen3.5"]!;
+      await makeBundle({ from, template: templatePath("qwen3.5"), family: "qwen3.5", out, date: "2026-11-30" });
+      const { shapes } = certify(await PromptRenderer.open(await loadBundle(out)), { conversations: 6 });
+      expect(Object.keys(shapes)).toEqual(["tool_result", "parallel_results"]);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
   });
 });
