@@ -1,6 +1,6 @@
 /**
- * The closed list of pre-tokenizers. Each is known in two spellings: for the BPE engine (Rust regex) and for this runtime, where it cuts
- * only long runs into pieces. The second spelling writes white space and case-insensitive contractions out, because the two
+ * The closed list of pre-tokenizers. Each is known in two spellings: for this runtime, where it cuts text into pieces, and for tiktoken (Rust
+ * regex), whose pieces the tests hold it to. The first spelling writes white space and case-insensitive contractions out, because the two
  * runtimes disagree about U+0085, U+FEFF and `(?i)`.
  */
 import { TitoError } from "@tito/format";
@@ -8,7 +8,7 @@ import { TitoError } from "@tito/format";
 export type SplitName = "qwen" | "qwen3.5" | "llama3" | "o200k" | "kimi" | "gpt2" | "deepseek" | "ascii";
 
 export interface SplitPattern {
-  /** What the BPE engine gets. Matches every character of every text: the engine drops text that its pattern does not match. */
+  /** What tiktoken gets in the tests. Matches every character of every text: the engine drops text that its pattern does not match. */
   engine: string;
   /** The same pieces in this runtime, as a regular expression with the flag `u`. */
   runtime: string;
