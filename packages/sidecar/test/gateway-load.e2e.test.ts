@@ -14,8 +14,8 @@ const TRAJECTORIES = Number(process.env.TITO_GATEWAY_TRAJECTORIES ?? "64");
 const TURNS = 20;
 const AT_ONCE = 16;
 const KIB = 1024;
-/** What one open trajectory may hold, after its turns: their messages, the ids of its lines, and what a retry may ask for. */
-const HELD_MAX = 128 * KIB;
+/** What one open trajectory may hold, after its turns: their messages, the ids of its lines, what a retry may ask for, and its part of the code compiled meanwhile. */
+const HELD_MAX = 160 * KIB;
 
 const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
 
