@@ -11,8 +11,9 @@
  *          27  0xc4 0x20 bin 32     chain digest
  *          61  0xc6 bin32 length    payload follows
  */
-import crypto, { createHash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { crc32c } from "./crc32c.js";
+import { digestBytes, hashAtOnce } from "./digest.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 
@@ -70,11 +71,7 @@ export interface EncodedFrame {
  * Every byte of the frame that carries meaning is covered.
  */
 export function chainDigest(previous: Uint8Array, header: Uint8Array, payload: Uint8Array): Uint8Array {
-  const text = chainText(previous, header, payload);
-  // memory of its own: heads are kept, and a Buffer of this size would keep the 8 KiB that it was cut from
-  const digest = new Uint8Array(DIGEST_BYTES);
-  for (let i = 0; i < DIGEST_BYTES; i++) digest[i] = text.charCodeAt(i);
-  return digest;
+  return digestBytes(chainText(previous, header, payload));
 }
 
 /** True when `digest` is the chain digest of a frame. */
@@ -101,9 +98,6 @@ function chainText(previous: Uint8Array, header: Uint8Array, payload: Uint8Array
   linked.set(payload, LINK_BYTES);
   return hashAtOnce("sha256", linked.subarray(0, bytes), "binary");
 }
-
-/** A quarter of the cost of a hash object for a short frame; younger than Node 20.0. */
-const hashAtOnce: typeof crypto.hash | undefined = crypto.hash;
 
 const LINK_BYTES = DIGEST_BYTES + FRAME_HEADER_BYTES;
 /** What links a frame to the one before it, then room for the payload of most frames. */

@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import {
   type CommitInput,
@@ -11,20 +10,10 @@ import {
   turnsInCommitOrder,
   verifyTrajectory,
 } from "@tito/format";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type DiskCall, type DiskFault, FaultDisk } from "../src/fault-disk.js";
 import { Conversation, concat, ids, intent, openWriter, turn } from "../src/turns.js";
-
-const dirs: string[] = [];
-afterEach(() => {
-  for (const dir of dirs.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
-});
-
-function tempDir(): string {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), "tito-faults-"));
-  dirs.push(dir);
-  return dir;
-}
+import { tempDir } from "./temp-dir.js";
 
 interface Outcome {
   /** Call ids whose commit promise resolved: what a harness may have seen complete. */

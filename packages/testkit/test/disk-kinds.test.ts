@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import {
   type AnchoredHead,
@@ -11,22 +10,12 @@ import {
   turnsInCommitOrder,
   verifyTrajectory,
 } from "@tito/format";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { FaultDisk } from "../src/fault-disk.js";
 import { Conversation, concat, ids, openWriter, turn } from "../src/turns.js";
+import { tempDir } from "./temp-dir.js";
 
 // One test for each kind of bug that random histories (disk-histories.test.ts) found.
-
-const dirs: string[] = [];
-afterEach(() => {
-  for (const dir of dirs.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
-});
-
-function tempDir(): string {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), "tito-kinds-"));
-  dirs.push(dir);
-  return dir;
-}
 
 /** A disk on which the syncs of one file wait for `go`, and then fail when they are told to. */
 class HeldDisk extends FaultDisk {
