@@ -14,7 +14,7 @@ import {
   readEvidence,
   selectTurns,
 } from "../../packages/materializer/dist/index.js";
-import { loadPolicy } from "../../packages/materializer/dist/policy.js";
+import { loadPolicy } from "../../packages/materializer/dist/recipe/policy.js";
 import { buildNaively, materializeNaively, type NaiveCall } from "../../packages/materializer/test/fixtures/naive.js";
 import { type PlainArrays, writeParquetAlone } from "../../packages/materializer/test/fixtures/parquet-alone.js";
 import { writeTrajectory } from "../../packages/materializer/test/written.js";

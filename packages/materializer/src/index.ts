@@ -2,22 +2,36 @@
  * @tito/materializer owns the way from evidence to samples: read, select, build, score, reward, credit, pack, write.
  * It never changes what was captured.
  */
-export { assertSample, fillArrays, type SampleArrays } from "./arrays.js";
-export { type BuiltTrajectory, buildSamples, type Outside, type PlannedSample, type PlannedSpan } from "./build.js";
-export { addCoverage, assertCoverage, type Coverage, coverageOf } from "./coverage.js";
-export { assignCredit, type Credit, type CreditMember, type CreditRule, sampleWeight } from "./credit.js";
-export { FORMATS, type Format } from "./encoded-run.js";
-export type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./evidence.js";
-export { type Decode, type ExplainTokenOptions, explainToken, type TokenExplanation } from "./explain-token.js";
-export { type ExplainTurnOptions, explainTurn, type TurnExplanation } from "./explain-turn.js";
-export { type InspectedSegment, type InspectedTurn, type Inspection, inspectTrajectory } from "./inspect.js";
-export { type MaterializeOptions, materialize, type Progress, type Report, type RunLine } from "./materialize.js";
-export { type OutputManifest, outputManifestSchema } from "./output-manifest.js";
-export { loadPolicy, type Policy, type PolicyFlags, policyDigest, printPolicy } from "./policy.js";
-export { readEvidence, readIdentity } from "./read.js";
-export { type OutputRow, type ReadPacked, type ReadRun, type ReadSample, readOutput } from "./read-output.js";
-export { MASK_REASONS, type MaskReason, SPAN_KINDS, SPAN_REASONS, TERMINATIONS, type Termination } from "./reasons.js";
-export { type ReportTable, renderReport, renderTokenExplanation, renderTurnExplanation } from "./report.js";
-export { type RolloutRun, rolloutRunJsonSchema, rolloutRunSchema } from "./rollout-run.js";
-export { selectTurns } from "./select.js";
-export { type OutputVerdict, type VerifyOptions, verifyOutput } from "./verify-output.js";
+
+export { type OutputRow, type ReadPacked, type ReadRun, type ReadSample, readOutput } from "./audit/read-output.js";
+export { type OutputVerdict, type VerifyOptions, verifyOutput } from "./audit/verify-output.js";
+export { assertSample, fillArrays, type SampleArrays } from "./build/arrays.js";
+export {
+  type BuiltTrajectory,
+  buildSamples,
+  type Outside,
+  type PlannedSample,
+  type PlannedSpan,
+} from "./build/build.js";
+export { addCoverage, assertCoverage, type Coverage, coverageOf } from "./build/coverage.js";
+export { selectTurns } from "./build/select.js";
+export { assignCredit, type Credit, type CreditMember, type CreditRule, sampleWeight } from "./credit/credit.js";
+export { type Decode, type ExplainTokenOptions, explainToken, type TokenExplanation } from "./explain/explain-token.js";
+export { type ExplainTurnOptions, explainTurn, type TurnExplanation } from "./explain/explain-turn.js";
+export { type InspectedSegment, type InspectedTurn, type Inspection, inspectTrajectory } from "./explain/inspect.js";
+export { type ReportTable, renderReport, renderTokenExplanation, renderTurnExplanation } from "./explain/report.js";
+export { type MaterializeOptions, materialize, type Progress, type Report, type RunLine } from "./jobs/materialize.js";
+export type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./read/evidence.js";
+export { readEvidence, readIdentity } from "./read/read.js";
+export { loadPolicy, type Policy, type PolicyFlags, policyDigest, printPolicy } from "./recipe/policy.js";
+export {
+  MASK_REASONS,
+  type MaskReason,
+  SPAN_KINDS,
+  SPAN_REASONS,
+  TERMINATIONS,
+  type Termination,
+} from "./recipe/reasons.js";
+export { FORMATS, type Format } from "./write/encoded-run.js";
+export { type OutputManifest, outputManifestSchema } from "./write/output-manifest.js";
+export { type RolloutRun, rolloutRunJsonSchema, rolloutRunSchema } from "./write/rollout-run.js";

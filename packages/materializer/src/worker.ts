@@ -1,9 +1,9 @@
 /** The body of a worker thread: a task in, a result or an error out. */
 import { parentPort, workerData } from "node:worker_threads";
 import { fromSystem, TitoError } from "@tito/format";
-import type { Answer } from "./jobs.js";
-import { RunCache } from "./run-cache.js";
-import { runTask, type Task, transferable } from "./tasks.js";
+import type { Answer } from "./jobs/jobs.js";
+import { RunCache } from "./jobs/run-cache.js";
+import { runTask, type Task, transferable } from "./jobs/tasks.js";
 
 const cache = new RunCache((workerData as { cacheBytesMax: number }).cacheBytesMax);
 

@@ -1,6 +1,6 @@
 /** Evidence of a trajectory whose calls the real continuity engine placed, without a disk between. */
 import { commit, createState, decide, setDelivery } from "@tito/continuity";
-import type { EvidenceSegment, TrajectoryEvidence } from "../src/evidence.js";
+import type { EvidenceSegment, TrajectoryEvidence } from "../src/read/evidence.js";
 import { type Call, evidenceOf, turnOf } from "./trajectories.js";
 
 export function evidenceByEngine(id: string, calls: readonly Call[], startMs = 0): TrajectoryEvidence {

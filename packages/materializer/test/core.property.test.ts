@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { assertSample, fillArrays } from "../src/arrays.js";
-import { buildSamples } from "../src/build.js";
-import { coverageOf } from "../src/coverage.js";
-import { sampleWeight } from "../src/credit.js";
-import { loadPolicy, type PolicyFlags } from "../src/policy.js";
-import { selectTurns } from "../src/select.js";
+import { assertSample, fillArrays } from "../src/build/arrays.js";
+import { buildSamples } from "../src/build/build.js";
+import { coverageOf } from "../src/build/coverage.js";
+import { selectTurns } from "../src/build/select.js";
+import { sampleWeight } from "../src/credit/credit.js";
+import { loadPolicy, type PolicyFlags } from "../src/recipe/policy.js";
 import { callsOf, flags, step } from "./random-calls.js";
 import { type Call, digestOf, evidenceOf } from "./trajectories.js";
 

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadPolicy, printPolicy } from "../src/policy.js";
-import { MASK_REASONS, SPAN_KINDS, SPAN_REASONS, TERMINATIONS } from "../src/reasons.js";
-import { runHeadSchema, sampleSchema } from "../src/rollout-run.js";
+import { loadPolicy, printPolicy } from "../src/recipe/policy.js";
+import { MASK_REASONS, SPAN_KINDS, SPAN_REASONS, TERMINATIONS } from "../src/recipe/reasons.js";
+import { runHeadSchema, sampleSchema } from "../src/write/rollout-run.js";
 
 const doc = (name: string) => readFileSync(resolve(import.meta.dirname, "..", "..", "..", "docs", name), "utf8");
 

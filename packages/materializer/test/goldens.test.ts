@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { materialize } from "../src/materialize.js";
-import { loadPolicy } from "../src/policy.js";
-import { type RolloutRun, rolloutRunJsonSchema, rolloutRunSchema } from "../src/rollout-run.js";
-import { verifyOutput } from "../src/verify-output.js";
+import { verifyOutput } from "../src/audit/verify-output.js";
+import { materialize } from "../src/jobs/materialize.js";
+import { loadPolicy } from "../src/recipe/policy.js";
+import { type RolloutRun, rolloutRunJsonSchema, rolloutRunSchema } from "../src/write/rollout-run.js";
 import { GOLDEN_POLICIES } from "./fixture-job.js";
 import { temporaryDirectory } from "./temporary.js";
 

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { materialize } from "../src/materialize.js";
-import { readOutput } from "../src/read-output.js";
+import { readOutput } from "../src/audit/read-output.js";
+import { materialize } from "../src/jobs/materialize.js";
 import { readNaively } from "./fixtures/naive.js";
 import { temporaryDirectory } from "./temporary.js";
 import { writeTrajectory } from "./written.js";

@@ -1,5 +1,5 @@
 /** Exclusion, rewards, groups, advantages and weights in the plainest form, from the contract alone. */
-import type { Policy } from "../src/policy.js";
+import type { Policy } from "../src/recipe/policy.js";
 import type { OracleRun } from "./oracle.js";
 
 const mean = (values: number[]) => values.reduce((a, b) => a + b, 0) / values.length;

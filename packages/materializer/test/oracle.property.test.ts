@@ -4,16 +4,16 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { assembleEvidence } from "../src/assemble.js";
-import { type RunSource, runsOf } from "../src/identity.js";
-import { makeRun } from "../src/make.js";
-import { Packer } from "../src/pack.js";
-import { planRuns } from "../src/plan.js";
-import { loadPolicy, type Policy } from "../src/policy.js";
-import type { MadeRun } from "../src/rollout-run.js";
-import { RowIndex } from "../src/side-files.js";
-import { parseRows } from "../src/side-rows.js";
-import { surveyRun } from "../src/survey.js";
+import { assembleEvidence } from "../src/build/assemble.js";
+import { type RunSource, runsOf } from "../src/find/identity.js";
+import { RowIndex } from "../src/find/side-files.js";
+import { parseRows } from "../src/find/side-rows.js";
+import { makeRun } from "../src/jobs/make.js";
+import { planRuns } from "../src/jobs/plan.js";
+import { surveyRun } from "../src/jobs/survey.js";
+import { loadPolicy, type Policy } from "../src/recipe/policy.js";
+import { Packer } from "../src/write/pack.js";
+import type { MadeRun } from "../src/write/rollout-run.js";
 import { evidenceByEngine } from "./by-engine.js";
 import { type OracleRun, oracleSamples } from "./oracle.js";
 import { oracleCredit, oracleExcluded, oraclePack } from "./oracle-credit.js";

@@ -2,7 +2,7 @@
  * Samples in the plainest and slowest form, from the contract alone: whole lists of ids, no segments of the product but the parent where several
  * lines share a match. The oracle for select, build, coverage, weights, credit and packing.
  */
-import type { Policy } from "../src/policy.js";
+import type { Policy } from "../src/recipe/policy.js";
 import type { Call } from "./trajectories.js";
 
 export interface OracleRun {

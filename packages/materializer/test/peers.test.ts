@@ -1,10 +1,10 @@
 /** Reports of other projects' users that the materializer must never repeat; the rest stand beside the stage that they are about. */
 import { describe, expect, it } from "vitest";
-import { fillArrays } from "../src/arrays.js";
-import { buildSamples } from "../src/build.js";
-import { coverageOf } from "../src/coverage.js";
-import { loadPolicy, type PolicyFlags } from "../src/policy.js";
-import { selectTurns } from "../src/select.js";
+import { fillArrays } from "../src/build/arrays.js";
+import { buildSamples } from "../src/build/build.js";
+import { coverageOf } from "../src/build/coverage.js";
+import { selectTurns } from "../src/build/select.js";
+import { loadPolicy, type PolicyFlags } from "../src/recipe/policy.js";
 import { type Call, evidenceOf } from "./trajectories.js";
 
 function samplesOf(calls: Call[], flags: PolicyFlags = {}) {

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { RolloutRun } from "../src/rollout-run.js";
+import type { RolloutRun } from "../src/write/rollout-run.js";
 
 const root = resolve(import.meta.dirname, "..", "..", "..");
 const goldens = join(root, "fixtures", "trajectories", "goldens");

@@ -1,6 +1,6 @@
 /** Random harnesses: what they call, with all kinds of ill luck, and policies to materialize it with. */
 import fc from "fast-check";
-import type { PolicyFlags } from "../src/policy.js";
+import type { PolicyFlags } from "../src/recipe/policy.js";
 import type { Call } from "./trajectories.js";
 
 /** Steps of a random harness: go on, branch back, retry, drift inside a reply, start over, with all kinds of ill luck. */

@@ -1,7 +1,7 @@
 /** Trajectories made by hand or at random: calls with exact ids go in, evidence with segments comes out. */
 import { createHash } from "node:crypto";
 import type { Message, SharedPrefix, ToolDefinition, VersionSpan } from "@tito/format";
-import type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "../src/evidence.js";
+import type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "../src/read/evidence.js";
 
 /** One call, with what a test wants to say about it. */
 export interface Call {

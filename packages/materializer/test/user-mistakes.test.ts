@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { beforeAll, describe, expect, it } from "vitest";
-import { explainToken } from "../src/explain-token.js";
-import { type MaterializeOptions, materialize } from "../src/materialize.js";
-import { loadPolicy } from "../src/policy.js";
-import { verifyOutput } from "../src/verify-output.js";
+import { verifyOutput } from "../src/audit/verify-output.js";
+import { explainToken } from "../src/explain/explain-token.js";
+import { type MaterializeOptions, materialize } from "../src/jobs/materialize.js";
+import { loadPolicy } from "../src/recipe/policy.js";
 import { temporaryDirectory } from "./temporary.js";
 import { putFile, writeTrajectory } from "./written.js";
 

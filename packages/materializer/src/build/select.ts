@@ -1,0 +1,187 @@
+/** Stage "select": may a turn's sampled ids train, and if not, why? First match decides. Pure. */
+import type { EvidenceTurn, TrajectoryEvidence } from "../read/evidence.js";
+import { versionNumber } from "../read/versions.js";
+import type { SelectPolicy } from "../recipe/policy.js";
+import type { MaskReason } from "../recipe/reasons.js";
+import { isBehaviourLogprob } from "./sampling.js";
+
+/** `[start, end)` of a turn's sampled ids under one verdict; null = may train. Ranges cover all sampled ids in order. */
+export interface SelectedRange {
+  start: number;
+  end: number;
+  reason: MaskReason | null;
+}
+
+export interface SelectContext {
+  policy: SelectPolicy;
+  /** Newest weight version that counts as age 0, null when no version is a number or no age limit is set. */
+  newestVersion: number | null;
+}
+
+/** Verdict on every turn of a trajectory, by turn number. */
+export function selectTurns(evidence: TrajectoryEvidence, context: SelectContext): SelectedRange[][] {
+  const contained = turnsInLaterPrompts(evidence);
+  const retried = retriedTurns(evidence);
+  return evidence.turns.map((turn) =>
+    selectTurn(turn, { contained: contained.has(turn.turn), retried: retried.has(turn.turn) }, context),
+  );
+}
+
+function selectTurn(
+  turn: EvidenceTurn,
+  later: { contained: boolean; retried: boolean },
+  context: SelectContext,
+): SelectedRange[] {
+  const whole = { start: 0, end: turn.sampled_ids.length };
+  const reason =
+    captureReason(turn, context.policy) ??
+    deliveryReason(turn, later, context.policy) ??
+    laneReason(turn, context.policy);
+  if (reason !== null) return [{ ...whole, reason }];
+  const byVersion = versionRanges(turn, context);
+  return context.policy.logprob_missing === "token" ? splitAtGaps(turn, byVersion) : byVersion;
+}
+
+/** What was captured cannot be trusted as the policy's own behaviour. */
+function captureReason(turn: EvidenceTurn, policy: SelectPolicy): MaskReason | null {
+  const damage = turn.damage !== null || turn.defects.some((defect) => !isNamedDefect(defect));
+  if (damage) return "capture_damage";
+  const missing = missingLogprobs(turn);
+  if (missing === "all" || (missing === "some" && policy.logprob_missing === "turn")) return "logprob_missing";
+  if (policy.logprob_not_behaviour === "mask" && !isBehaviourLogprob(turn)) return "logprob_not_behaviour";
+  if (turn.defects.includes("client_gone")) return "client_gone";
+  const cut = turn.defects.some((defect) => CUT_SHORT.has(defect));
+  if (cut || turn.finish_reason === "abort" || turn.finish_reason === "error") return "aborted";
+  return null;
+}
+
+/** Defects of a reply that ended before the policy ended it. */
+const CUT_SHORT: ReadonlySet<string> = new Set([
+  "aborted",
+  "aborted_by_seal",
+  "stream_cut",
+  "engine_error",
+  "unparsed_chunk",
+]);
+
+/** Defects that have a reason of their own, or that take nothing from the ids (an engine that counts nothing); any other defect is damage. */
+function isNamedDefect(defect: string): boolean {
+  return (
+    CUT_SHORT.has(defect) || defect === "client_gone" || defect === "usage_missing" || defect.startsWith("logprob")
+  );
+}
+
+function missingLogprobs(turn: EvidenceTurn): "none" | "some" | "all" {
+  const { logprobs } = turn;
+  if (logprobs === null || logprobs.length !== turn.sampled_ids.length) return "all";
+  let missing = 0;
+  // Every token passes here: an index loop, because an iterator costs five times as much.
+  for (let i = 0; i < logprobs.length; i += 1) if (!Number.isFinite(logprobs[i])) missing += 1;
+  if (missing === 0) return "none";
+  return missing === logprobs.length ? "all" : "some";
+}
+
+function deliveryReason(
+  turn: EvidenceTurn,
+  later: { contained: boolean; retried: boolean },
+  policy: SelectPolicy,
+): MaskReason | null {
+  if (later.contained) return null;
+  if (later.retried && policy.retry_orphan === "mask") return "retry_orphan";
+  if (turn.delivery === "failed" && policy.undelivered === "mask") return "undelivered";
+  if (turn.delivery === "unknown" && policy.delivery_unknown === "mask") return "delivery_unknown";
+  return null;
+}
+
+function laneReason(turn: EvidenceTurn, policy: SelectPolicy): MaskReason | null {
+  if (turn.lane.startsWith("aux:") && policy.lanes.auxiliary === "mask") return "auxiliary";
+  if (turn.lane.startsWith("sub:") && policy.lanes.sub_agent === "mask") return "sub_agent";
+  if (turn.lane === "compaction" && policy.lanes.compaction === "mask") return "compaction";
+  if (turn.lane === "main" && policy.lanes.main === "mask") return "main_lane";
+  if (turn.finish_reason === "length" && policy.length === "mask") return "length";
+  if (turn.malformed && policy.malformed === "mask") return "malformed";
+  return null;
+}
+
+/** Weight-version spans older than the limit; ids that no span names count as `version_unknown`. */
+function versionRanges(turn: EvidenceTurn, context: SelectContext): SelectedRange[] {
+  const end = turn.sampled_ids.length;
+  const limit = context.policy.max_version_age;
+  if (limit === null) return [{ start: 0, end, reason: null }];
+  const ranges: SelectedRange[] = [];
+  let at = 0;
+  for (const span of [...turn.weight_versions].sort((a, b) => a.start - b.start)) {
+    const start = Math.max(at, Math.min(span.start, end));
+    const stop = Math.min(span.end, end);
+    if (start > at) ranges.push({ start: at, end: start, reason: "version_unknown" });
+    if (stop <= start) continue;
+    const version = versionNumber(span.version);
+    const known = version !== null && context.newestVersion !== null;
+    const stale = known && context.newestVersion! - version > limit;
+    ranges.push({ start, end: stop, reason: known ? (stale ? "stale_version" : null) : "version_unknown" });
+    at = stop;
+  }
+  if (at < end) ranges.push({ start: at, end, reason: "version_unknown" });
+  return ranges;
+}
+
+function splitAtGaps(turn: EvidenceTurn, ranges: SelectedRange[]): SelectedRange[] {
+  const logprobs = turn.logprobs!;
+  const out: SelectedRange[] = [];
+  for (const range of ranges) {
+    let start = range.start;
+    for (let i = range.start; i < range.end; i += 1) {
+      if (Number.isFinite(logprobs[i]!)) continue;
+      if (i > start) out.push({ ...range, start, end: i });
+      out.push({ start: i, end: i + 1, reason: "logprob_missing" });
+      start = i + 1;
+    }
+    if (start < range.end) out.push({ ...range, start });
+  }
+  return out;
+}
+
+/**
+ * Turns whose checkpoint is the beginning of a later prompt: the next turn of the segment kept it, or another segment shares it.
+ * Length alone decides, because a line keeps or shares a prefix of itself.
+ */
+function turnsInLaterPrompts(evidence: Pick<TrajectoryEvidence, "segments">): Set<number> {
+  const contained = new Set<number>();
+  const shared = new Map<number, { tokens: number; by: number }[]>();
+  for (const segment of evidence.segments) {
+    const first = segment.turns[0];
+    if (segment.parent === null || !first) continue;
+    const list = shared.get(segment.parent.segment) ?? [];
+    list.push({ tokens: Math.min(segment.parent.tokens, first.prompt_keep), by: first.turn });
+    shared.set(segment.parent.segment, list);
+  }
+  for (const segment of evidence.segments) {
+    const children = shared.get(segment.segment) ?? [];
+    segment.turns.forEach((turn, index) => {
+      if (turn.damage !== null) return;
+      const end = turn.prompt_keep + turn.prompt_suffix.length + turn.sampled_ids.length;
+      const next = segment.turns.slice(index + 1).find((each) => each.damage === null);
+      const kept = next !== undefined && next.prompt_keep >= end;
+      if (kept || children.some((child) => child.by > turn.turn && child.tokens >= end)) contained.add(turn.turn);
+    });
+  }
+  return contained;
+}
+
+/**
+ * Turns that the harness asked for again: a later call has the same prompt ids and either carries the evidence of a retry,
+ * or the earlier answer is not known to have arrived.
+ */
+function retriedTurns(evidence: Pick<TrajectoryEvidence, "turns">): Set<number> {
+  const earlier = new Map<string, EvidenceTurn[]>();
+  const retried = new Set<number>();
+  for (const turn of evidence.turns) {
+    const key = Buffer.from(turn.prompt_sha256).toString("hex");
+    const same = earlier.get(key) ?? [];
+    for (const before of same) {
+      if (turn.decision.reason === "retry" || before.delivery !== "delivered") retried.add(before.turn);
+    }
+    earlier.set(key, [...same, turn]);
+  }
+  return retried;
+}

@@ -1,0 +1,241 @@
+/** Columns of the two Parquet outputs: one row a sample with the run's columns repeated, or one row a packed sample. */
+
+import { canonicalJson } from "../recipe/canonical-json.js";
+import {
+  type Column,
+  doubleColumn,
+  intColumn,
+  numbersColumn,
+  recordsColumn,
+  textColumn,
+  textListColumn,
+} from "./columns.js";
+import type { PackedSample } from "./pack.js";
+import type { MadeRun, MadeSample, RunHead, Span } from "./rollout-run.js";
+
+/** A row: a run, and one of its samples or null when it has none. */
+export interface SampleRow {
+  head: RunHead;
+  sample: MadeSample | null;
+}
+
+export function rowsOf(run: MadeRun): SampleRow[] {
+  if (run.samples.length === 0) return [{ head: run.head, sample: null }];
+  return run.samples.map((sample) => ({ head: run.head, sample }));
+}
+
+const NO_IDS = new Int32Array(0);
+const NO_MASK = new Uint8Array(0);
+const NO_FLOATS = new Float64Array(0);
+
+export function sampleColumns(rows: readonly SampleRow[], wide: boolean): Column[] {
+  return [
+    ...runColumns(rows.map((row) => row.head)),
+    ...ownColumns(
+      rows.map((row) => row.sample),
+      wide,
+    ),
+  ];
+}
+
+function runColumns(heads: readonly RunHead[]): Column[] {
+  const text = (name: string, of: (head: RunHead) => string | null) => textColumn(name, heads.map(of));
+  const int = (name: string, of: (head: RunHead) => number | null) => intColumn(name, heads.map(of));
+  const double = (name: string, of: (head: RunHead) => number | null) => doubleColumn(name, heads.map(of));
+  const texts = (name: string, of: (head: RunHead) => readonly string[]) => textListColumn(name, heads.map(of));
+  return [
+    text("schema", (head) => head.schema),
+    text("run_id", (head) => head.run_id),
+    text("group_id", (head) => head.group_id),
+    text("trial_id", (head) => head.trial_id),
+    int("attempt", (head) => head.attempt),
+    texts("trajectory_ids", (head) => head.trajectory_ids),
+    text("model", (head) => head.model),
+    text("engine_kind", (head) => head.engine?.kind ?? null),
+    text("engine_version", (head) => head.engine?.version ?? null),
+    text("prompt_mode", (head) => head.prompt_mode),
+    text("renderer_contract", (head) => head.renderer_contract),
+    texts("weight_versions", (head) => head.weight_versions),
+    text("task_id", (head) => head.task.id),
+    text("task_source", (head) => head.task.source),
+    text("instruction_sha256", (head) => head.task.instruction_sha256),
+    text("metadata", (head) => canonicalJson(head.metadata)),
+    text("environment_kind", (head) => head.environment.kind),
+    text("environment_image", (head) => head.environment.image),
+    text("sandbox_id", (head) => head.environment.sandbox_id),
+    text("scores", (head) => canonicalJson(head.scores)),
+    text("scores_source", (head) => head.scores_source),
+    text("reward_rule", (head) => head.reward_rule),
+    double("reward", (head) => head.reward),
+    numbersColumn(
+      "turn_rewards",
+      "float64",
+      heads.map((head) => Float64Array.from(head.turn_rewards ?? [])),
+    ),
+    text("credit_rule", (head) => head.credit_rule),
+    int("group_size", (head) => head.group.size),
+    int("group_counted", (head) => head.group.counted),
+    double("group_mean", (head) => head.group.mean),
+    double("group_std", (head) => head.group.std),
+    texts("group_flags", (head) => head.group.flags),
+    double("run_weight", (head) => head.weight),
+    text("termination", (head) => head.termination),
+    text("termination_detail", (head) => head.termination_detail),
+    text("excluded", (head) => head.excluded),
+    int("captured_tokens", (head) => head.coverage.captured_tokens),
+    int("eligible_tokens", (head) => head.coverage.eligible_tokens),
+    int("run_trained_tokens", (head) => head.coverage.trained_tokens),
+    text("masked", (head) => canonicalJson(head.coverage.masked)),
+    text("outside", (head) => canonicalJson(head.outside)),
+    int("turns", (head) => head.turns),
+    text("sampling", (head) => canonicalJson(head.sampling)),
+    text("evidence", (head) => canonicalJson(head.evidence)),
+    texts("conflicts", (head) => head.conflicts),
+  ];
+}
+
+function ownColumns(samples: readonly (MadeSample | null)[], wide: boolean): Column[] {
+  const advantage = samples.map((sample) => (typeof sample?.advantage === "number" ? sample.advantage : null));
+  const perAction = samples.map((sample) =>
+    Array.isArray(sample?.advantage) ? Float64Array.from(sample.advantage) : NO_FLOATS,
+  );
+  const floats = wide ? "float64" : "float32";
+  return [
+    intColumn(
+      "sample_index",
+      samples.map((sample) => sample?.sample_index ?? null),
+    ),
+    textColumn(
+      "trajectory_id",
+      samples.map((sample) => sample?.trajectory_id ?? null),
+    ),
+    numbersColumn(
+      "segments",
+      "int32",
+      samples.map((sample) => Int32Array.from(sample?.segments ?? [])),
+    ),
+    numbersColumn(
+      "tokens",
+      "int32",
+      samples.map((sample) => sample?.tokens ?? NO_IDS),
+    ),
+    numbersColumn(
+      "loss_mask",
+      "int8",
+      samples.map((sample) => sample?.loss_mask ?? NO_MASK),
+    ),
+    numbersColumn(
+      "logprobs",
+      floats,
+      samples.map((sample) => sample?.logprobs ?? NO_FLOATS),
+    ),
+    doubleColumn("advantage", advantage),
+    numbersColumn("advantage_per_action", "float64", perAction),
+    doubleColumn(
+      "weight",
+      samples.map((sample) => sample?.weight ?? null),
+    ),
+    textColumn(
+      "finish_reason",
+      samples.map((sample) => sample?.finish_reason ?? null),
+    ),
+    intColumn(
+      "trained_tokens",
+      samples.map((sample) => sample?.trained_tokens ?? null),
+    ),
+    recordsColumn(
+      "spans",
+      samples.map((sample) => sample?.spans ?? []),
+      spanColumns,
+    ),
+  ];
+}
+
+function spanColumns(spans: readonly Span[]): Column[] {
+  return [
+    intColumn(
+      "start",
+      spans.map((span) => span.start),
+    ),
+    intColumn(
+      "end",
+      spans.map((span) => span.end),
+    ),
+    textColumn(
+      "kind",
+      spans.map((span) => span.kind),
+    ),
+    intColumn(
+      "turn",
+      spans.map((span) => span.turn),
+    ),
+    textColumn(
+      "reason",
+      spans.map((span) => span.reason),
+    ),
+  ];
+}
+
+export function packedColumns(rows: readonly PackedSample[], wide: boolean): Column[] {
+  return [
+    textColumn(
+      "schema",
+      rows.map((row) => row.schema),
+    ),
+    numbersColumn(
+      "tokens",
+      "int32",
+      rows.map((row) => row.tokens),
+    ),
+    numbersColumn(
+      "loss_mask",
+      "int8",
+      rows.map((row) => row.loss_mask),
+    ),
+    numbersColumn(
+      "logprobs",
+      wide ? "float64" : "float32",
+      rows.map((row) => row.logprobs),
+    ),
+    numbersColumn(
+      "position_ids",
+      "int32",
+      rows.map((row) => row.position_ids),
+    ),
+    recordsColumn(
+      "parts",
+      rows.map((row) => row.parts),
+      (parts) => [
+        textColumn(
+          "run_id",
+          parts.map((part) => part.run_id),
+        ),
+        intColumn(
+          "sample",
+          parts.map((part) => part.sample),
+        ),
+        intColumn(
+          "start",
+          parts.map((part) => part.start),
+        ),
+        intColumn(
+          "end",
+          parts.map((part) => part.end),
+        ),
+        doubleColumn(
+          "advantage",
+          parts.map((part) => (typeof part.advantage === "number" ? part.advantage : null)),
+        ),
+        numbersColumn(
+          "advantage_per_action",
+          "float64",
+          parts.map((part) => (Array.isArray(part.advantage) ? Float64Array.from(part.advantage) : NO_FLOATS)),
+        ),
+        doubleColumn(
+          "weight",
+          parts.map((part) => part.weight),
+        ),
+      ],
+    ),
+  ];
+}
