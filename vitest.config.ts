@@ -25,6 +25,7 @@ export default defineConfig({
   test: {
     // Also on two cores: by itself vitest leaves one of them idle.
     maxWorkers: availableParallelism(),
+    setupFiles: [fileURLToPath(new URL("scripts/test/fixed-seed.ts", import.meta.url))],
     projects: [
       {
         extends: true,

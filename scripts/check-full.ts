@@ -1,13 +1,29 @@
 /**
  * `npm run check:full [PART…]`: what takes too long for every change. Each part is a command that can be run by itself; a part that cannot run here says why.
- * Parts: random-trees, power-cuts, crash-loop, gateway, flat-memory, steady-memory, policy, vllm, llamacpp.
+ * Parts: fresh-seeds, random-trees, power-cuts, crash-loop, gateway, flat-memory, steady-memory, policy, vllm, llamacpp.
  */
-import { spawnSync } from "node:child_process";
-import { resolve } from "node:path";
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { findSeededTests } from "./checks/seeds.js";
 
 const root = resolve(import.meta.dirname, "..");
 
+/** Every test that draws something, on inputs that nobody has tried yet. `TITO_SEED=N npm run check:full fresh-seeds` tries those of N again. */
+function freshSeeds(): { name: string; command: readonly string[]; env: Record<string, string> } {
+  const listed = execFileSync("git", ["ls-files", "-z", "packages", "scripts"], { cwd: root, encoding: "utf8" });
+  const tests = listed.split("\0").filter((path) => path.endsWith(".test.ts"));
+  const drawing = findSeededTests(tests.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })));
+  const seed = process.env.TITO_SEED ?? String(Date.now() % 1_000_000_000);
+  return {
+    name: "fresh-seeds",
+    command: ["node_modules/.bin/vitest", "run", "--project", "unit", ...drawing],
+    env: { TITO_SEED: seed, TITO_FUZZ_RUNS: "100000" },
+  };
+}
+
 const PARTS: readonly { name: string; command: readonly string[]; env?: Record<string, string> }[] = [
+  freshSeeds(),
   {
     name: "random-trees",
     command: ["node_modules/.bin/vitest", "run", "--project", "unit", "packages/continuity/test/random-trees.test.ts"],
@@ -39,7 +55,8 @@ if (unknown.length > 0) {
 }
 const failed: string[] = [];
 for (const part of PARTS.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
-  console.log(`--- ${part.name}: ${part.command.join(" ")}`);
+  const seed = part.env?.TITO_SEED === undefined ? "" : `TITO_SEED=${part.env.TITO_SEED} `;
+  console.log(`--- ${part.name}: ${seed}${part.command.join(" ")}`);
   const [program, ...args] = part.command;
   const run = spawnSync(program!, args, { cwd: root, stdio: "inherit", env: { ...process.env, ...part.env } });
   if (run.status !== 0) failed.push(part.name);

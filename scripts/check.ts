@@ -1,5 +1,5 @@
 /**
- * `npm run check`: format and lint, types of sources and tests, dead code, import direction, file shape, words, links.
+ * `npm run check`: format and lint, types of sources and tests, dead code, import direction, file shape, seeds of tests, words, links.
  * Each check has a test that plants a violation and sees it caught (scripts/test/).
  */
 import { execFileSync } from "node:child_process";
@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import type { Finding, SourceFile } from "./checks/finding.js";
 import { checkImports, checkManifest } from "./checks/imports.js";
 import { checkLinks } from "./checks/links.js";
+import { checkSeeds } from "./checks/seeds.js";
 import { checkShape } from "./checks/shape.js";
 import { runTools } from "./checks/tools.js";
 import { checkWords } from "./checks/words.js";
@@ -41,6 +42,7 @@ const findings: Finding[] = [
   ...checkImports(sources),
   ...manifestFindings(),
   ...checkShape(sources),
+  ...checkSeeds(files),
   ...checkWords(files, root),
   ...checkLinks(files, (path) => existsSync(join(root, path))),
 ];

@@ -1,9 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { checkImports, checkManifest } from "../checks/imports.js";
 import { checkLinks } from "../checks/links.js";
+import { checkSeeds, findSeededTests } from "../checks/seeds.js";
 import { checkShape } from "../checks/shape.js";
 import { runTool } from "../checks/tools.js";
 import { checkWords } from "../checks/words.js";
@@ -68,6 +70,60 @@ describe("file shape", () => {
   it("catches a sleep in a test", () => {
     const text = "await new Promise((resolve) => setTimeout(resolve, 50));\n";
     expect(checkShape([{ path: "packages/format/test/a.test.ts", text }])).toHaveLength(1);
+  });
+});
+
+describe("seeds of tests", () => {
+  const path = "packages/format/test/a.test.ts";
+
+  it.each([
+    "const seed = Number(process.env.TITO_SEED ?? Date.now() % 1_000_000);",
+    "const start = { seed: performance.now() };",
+    "const at = Date.now() % 7;",
+    "if (Math.random() < 0.5) flip();",
+    "const data = randomBytes(3000);",
+    "const id = crypto.randomUUID();",
+    "fc.assert(property, { interruptAfterTimeLimit: 3000 });",
+    "while (Date.now() < end) await tryOne();",
+    "for (;;) if (performance.now() - start > 3000) break;",
+    "fc.configureGlobal({ seed: 3 });",
+  ])("O.130 catches %s", (text) => {
+    expect(checkSeeds([{ path, text: `${text}\n` }]).length).toBeGreaterThan(0);
+    expect(checkSeeds([{ path: "packages/sidecar/src/a.ts", text }])).toEqual([]);
+  });
+
+  it.each([
+    ["integrations/x/tests/test_a.py", "random.shuffle(rows)\n"],
+    ["integrations/x/tests/test_a.py", "rng = random.Random()\n"],
+    ["integrations/x/tests/test_a.py", "x = torch.randn(3)\n"],
+    ["scripts/a.sh", "port=$RANDOM\n"],
+  ])("O.130 catches it in other languages too: %s, %s", (at, text) => {
+    expect(checkSeeds([{ path: at, text }])).toHaveLength(1);
+  });
+
+  it.each([
+    [
+      path,
+      "const seed = Number(process.env.TITO_SEED ?? 980_632);\nconst started = Date.now();\nconst took = Date.now() - started;\n",
+    ],
+    ["integrations/x/tests/test_a.py", "rng = random.Random(7)\nrng.shuffle(rows)\n"],
+    ["integrations/x/tests/test_a.py", "torch.manual_seed(1)\nx = torch.randn(3)\n"],
+  ])("lets %s draw from a seed and measure a time", (at, text) => {
+    expect(checkSeeds([{ path: at, text }])).toEqual([]);
+  });
+
+  it("O.130 every property test draws from the seed that is set for all, or from the one that it is given", () => {
+    expect(fc.readConfigureGlobal()?.seed).toBe(Number(process.env.TITO_SEED ?? 20_261_201));
+  });
+
+  it("knows which tests a fresh seed says something new about", () => {
+    const text = 'import fc from "fast-check";\n';
+    const files = [
+      { path, text },
+      { path: "packages/format/test/b.test.ts", text: "it();\n" },
+      { path: "packages/testkit/test/c.crash.test.ts", text },
+    ];
+    expect(findSeededTests(files)).toEqual([path]);
   });
 });
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import {
   closeSync,
   cpSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -13,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { TrajectoryVerdict } from "@tito/format";
 import { startEngine } from "@tito/reference-engine";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -70,9 +72,58 @@ describe("tito verify with anchors that were kept outside", () => {
 
   it("says which anchored trajectory was taken away as a whole", async () => {
     cpSync(join(out, "one"), join(dir, "rest", "one"), { recursive: true });
-    const { exitCode, stderr } = await tito("verify", "rest", "--anchor", "anchors.ndjson");
+    const { exitCode, stdout, stderr } = await tito("verify", "rest", "--anchor", "anchors.ndjson");
     expect(exitCode).toBe(1);
-    expect(stderr).toBe("tito: 1 anchored trajectories are not here: two");
+    expect(stderr).toBe("tito: 1 anchored trajectory is not here: two");
+    expect(stdout.split("\n").at(-1)).toBe("2 trajectories: 1 complete · 1 missing");
+  });
+
+  describe("O.132 where nothing is left", () => {
+    const empty = join(dir, "empty");
+    beforeAll(() => {
+      mkdirSync(join(empty, "one"), { recursive: true });
+      mkdirSync(join(dir, "traces", "one", "segments"), { recursive: true });
+      writeFileSync(join(dir, "traces", "one", "unsound"), "");
+    });
+
+    it.each([
+      ["the directory of all of them is gone", "gone", ["one", "two"]],
+      ["the directory of all of them is empty", "empty", ["one", "two"]],
+      ["a trajectory's own directory is gone", "gone/two", ["two"]],
+      ["a trajectory's own directory is empty", "empty/one", ["one"]],
+      ["only traces of its writer are there", "traces/one", ["one"]],
+    ])("%s: exit 1, and what is anchored is named, in text and as JSON", async (_, path, ids) => {
+      const text = await tito("verify", path, "--anchor", "anchors.ndjson");
+      expect(text.exitCode).toBe(1);
+      for (const id of ids) expect(text.stdout).toMatch(new RegExp(`^missing .*${path.split("/")[0]}.*${id} `, "m"));
+      expect(text.stdout).toContain("is anchored up to record");
+      expect(text.stderr).toMatch(new RegExp(`anchored traject.* here: ${ids.join(", ")}$`));
+      const json = await tito("verify", path, "--anchor", "anchors.ndjson", "--json");
+      expect(json.exitCode).toBe(1);
+      const verdicts = json.stdout.split("\n").map((line) => JSON.parse(line) as TrajectoryVerdict);
+      expect(
+        verdicts.map(({ trajectory_id, status, head, findings }) => [
+          trajectory_id,
+          status,
+          head?.trajectory,
+          findings[0]!.code,
+        ]),
+      ).toEqual(ids.map((id) => [id, "missing", id, "trajectory_missing"]));
+    });
+
+    it("one that is gone hides no other", async () => {
+      const { exitCode, stdout } = await tito("verify", "gone/two", "out/one", "--anchor", "anchors.ndjson");
+      expect(stdout.split("\n").at(-1)).toBe("2 trajectories: 1 complete · 1 missing");
+      expect(exitCode).toBe(1);
+    });
+
+    it("without anchors traces alone are missing, and a directory without any is a mistake", async () => {
+      expect(await tito("verify", "traces/one")).toMatchObject({ exitCode: 1, stderr: "" });
+      for (const path of ["gone", "empty"])
+        expect(await tito("verify", path)).toMatchObject({ exitCode: 64, stdout: "" });
+      writeFileSync(join(dir, "none.ndjson"), "");
+      expect(await tito("verify", "gone", "--anchor", "none.ndjson")).toMatchObject({ exitCode: 64, stdout: "" });
+    });
   });
 
   it("asks of one trajectory only what concerns it", async () => {

@@ -65,6 +65,7 @@ export {
   turnsInCommitOrder,
 } from "./trajectory-log.js";
 export { type VerifyOptions, verifyTrajectory } from "./verify.js";
+export { missingTrajectory } from "./verify-missing.js";
 export type { Finding, FindingCode, Severity, TrajectoryVerdict, VerifyCounts, VerifyStatus } from "./verify-types.js";
 export { createTrajectoryWriter, type TrajectoryWriter } from "./writer.js";
 export type {

@@ -243,7 +243,8 @@ export function listFiles(dir: string, disk: Disk = nodeDisk): { journals: strin
   return { journals, segments };
 }
 
-function readNames(dir: string, disk: Disk = nodeDisk): string[] {
+/** Names in a directory; none when it is not there. */
+export function readNames(dir: string, disk: Disk = nodeDisk): string[] {
   try {
     return disk.readdir(dir);
   } catch (cause) {

@@ -36,6 +36,7 @@ export type FindingCode =
   | "file_unlisted"
   | "anchor_missing"
   | "not_anchored"
+  | "trajectory_missing"
   | "mac_missing"
   | "mac_mismatch";
 
@@ -48,7 +49,8 @@ export interface Finding {
   message: string;
 }
 
-export type VerifyStatus = "complete" | "incomplete" | "damaged" | "tampered";
+/** The worst finding; `missing` when no file with records is left. */
+export type VerifyStatus = "complete" | "incomplete" | "missing" | "damaged" | "tampered";
 
 export interface VerifyCounts {
   files: number;

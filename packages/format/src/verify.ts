@@ -32,6 +32,7 @@ import {
   type Opened,
 } from "./verify-heads.js";
 import { compareManifest, markCut } from "./verify-manifest.js";
+import { findMissing } from "./verify-missing.js";
 import { fileBytes, sizesIn } from "./verify-sizes.js";
 import { Findings, type Severity, type TrajectoryVerdict, type VerifyCounts } from "./verify-types.js";
 import type { AnchoredHead } from "./writer-types.js";
@@ -47,10 +48,12 @@ export interface VerifyOptions {
 const READS_MAX = 5;
 
 /**
- * Verifies the trajectory in `dir`. Throws `not_found` when there is none and `io` when a file can not be read; all else is a finding.
+ * Verifies the trajectory in `dir`. Throws `not_found` when nothing says that one was ever there, and `io` when a file can not be read; all else is a finding.
  * One that is being written is read again until it stood still: files that are read at different times contradict each other.
  */
 export function verifyTrajectory(dir: string, options: VerifyOptions = {}): TrajectoryVerdict {
+  const missing = findMissing(dir, options.anchors ?? []);
+  if (missing !== null) return missing;
   for (let read = 1; ; read++) {
     const before = sizesIn(dir);
     const verdict = new Verification(dir, options).run();

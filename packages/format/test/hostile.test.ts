@@ -1,5 +1,4 @@
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
@@ -13,16 +12,16 @@ import { RecordType } from "../src/records.js";
 import { scanFile } from "../src/scan.js";
 import { verifyTrajectory } from "../src/verify.js";
 import { memoryDisk } from "./support/memory-disk.js";
+import { seededBytes } from "./support/seeded-bytes.js";
 import { makeSegment } from "./support/segment-bytes.js";
 import { Conversation, ids, openWriter, tempDir, turn } from "./support/turns.js";
 
-/** Property tests stop after this long; a nightly run gives more. */
-const FUZZ_MS = Number(process.env.TITO_FUZZ_MS ?? 3000);
+/** Counted, so that a slow machine tries the same inputs as a fast one; `npm run check:full fresh-seeds` tries more, and others. */
+const FUZZ_RUNS = Number(process.env.TITO_FUZZ_RUNS ?? 20_000);
 const v1 = path.resolve(import.meta.dirname, "../../../fixtures/segments/v1");
 
 function fuzz<T>(arbitrary: fc.Arbitrary<T>, check: (value: T) => void): void {
-  // on failure fast-check prints seed and path; on success the seed is random each time
-  fc.assert(fc.property(arbitrary, check), { interruptAfterTimeLimit: FUZZ_MS, numRuns: 1_000_000 });
+  fc.assert(fc.property(arbitrary, check), { numRuns: FUZZ_RUNS });
 }
 
 function readAll(bytes: Uint8Array): void {
@@ -256,13 +255,13 @@ describe("a trajectory of hostile files", () => {
     const out = tempDir();
     fs.mkdirSync(path.join(out, "t/segments"), { recursive: true });
     fs.writeFileSync(path.join(out, "t/manifest.json"), "{");
-    fs.writeFileSync(path.join(out, "t/journal.seg"), randomBytes(3000));
+    fs.writeFileSync(path.join(out, "t/journal.seg"), seededBytes(3000));
     const hostile = fs.readdirSync(path.join(v1, "hostile")).filter((name) => name.endsWith(".seg"));
     for (const [i, name] of hostile.entries()) {
       const segment = path.join(out, `t/segments/${String(i + 1).padStart(6, "0")}.seg`);
       fs.copyFileSync(path.join(v1, "hostile", name), segment);
     }
-    fs.writeFileSync(path.join(out, "t/segments/000099.seg"), randomBytes(FRAME_HEADER_BYTES));
+    fs.writeFileSync(path.join(out, "t/segments/000099.seg"), seededBytes(FRAME_HEADER_BYTES));
     const log = readTrajectory(path.join(out, "t"), { mode: "salvage" });
     expect(log.gaps.length).toBeGreaterThan(5);
     expect(() => rebuildBody(log, "nobody")).toThrowError(/no intent/);

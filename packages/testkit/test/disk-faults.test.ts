@@ -157,7 +157,7 @@ describe("the power goes", () => {
   const asked = Number(process.env.TITO_RUNS ?? 0);
   const options = { timeout: Math.max(60_000, asked * 100) };
   it("at any call: what was released is there, and what is read back is a prefix of each file", options, async () => {
-    const seed = Number(process.env.TITO_SEED ?? Date.now() % 1_000_000);
+    const seed = Number(process.env.TITO_SEED ?? 1);
     // every call once, then as many more as asked for, each with another choice of what the disk kept
     const whole = new FaultDisk();
     await live(tempDir(), whole);

@@ -17,7 +17,8 @@ afterAll(() => {
 });
 
 const runs = Number(process.env.TITO_RUNS ?? 60);
-const seed = Number(process.env.TITO_SEED ?? Date.now() % 1_000_000);
+/** The lives that follow from here; among them is one whose last file is taken away. Others: `npm run check:full fresh-seeds`. */
+const seed = Number(process.env.TITO_SEED ?? 980_632);
 const options = { timeout: 60_000 + runs * 500 };
 
 describe("faults, kills and power cuts, in random lives of several boots,", () => {

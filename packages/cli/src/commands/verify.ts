@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import {
   type AnchoredHead,
   findTrajectories,
@@ -15,6 +15,7 @@ import { reportFailure, tryReading } from "../fail.js";
 import { startProgress } from "../progress.js";
 import { formatCount, printable } from "../table.js";
 import type { Outcome, Register } from "./command.js";
+import { findAbsent } from "./verify-absent.js";
 
 interface VerifyFlags {
   anchor?: string;
@@ -29,7 +30,7 @@ export const registerVerify: Register = (program, outcome) => {
     .command("verify")
     .summary("check trajectories, or an output of materialize: 0 intact · 1 incomplete · 2 damaged or tampered")
     .description(
-      "Trajectories: every frame, checksum and digest chain, what the manifest and the commit frames promise, and with --anchor the heads that were kept outside.\nOutputs of materialize: lengths, spans, coverage, weights, rewards and advantages.\nExit codes: 0 complete and intact · 1 incomplete · 2 damaged or tampered · 64 usage.",
+      "Trajectories: every frame, checksum and digest chain, what the manifest and the commit frames promise, and with --anchor the heads that were kept outside.\nOutputs of materialize: lengths, spans, coverage, weights, rewards and advantages.\nExit codes: 0 complete and intact · 1 incomplete or missing · 2 damaged or tampered · 64 usage.",
     )
     .argument("<path...>", "trajectories, directories that hold some, or materialized files")
     .option("--anchor <file>", "NDJSON of chain heads kept outside the sandbox")
@@ -53,28 +54,31 @@ function isOutput(path: string): boolean {
 
 const ABSENT_NAMES_MAX = 10;
 const FINDINGS_SHOWN_MAX = 20;
-const EXIT_CODES: Record<VerifyStatus, number> = { complete: 0, incomplete: 1, damaged: 2, tampered: 2 };
+const EXIT_CODES: Record<VerifyStatus, number> = { complete: 0, incomplete: 1, missing: 1, damaged: 2, tampered: 2 };
 
 async function verifyTrajectories(paths: readonly string[], flags: VerifyFlags, outcome: Outcome): Promise<void> {
-  const missing = paths.find((path) => !existsSync(path));
-  if (missing !== undefined) throw new TitoError("usage", `${missing} does not exist`);
+  const anchors = flags.anchor === undefined ? undefined : readAnchors(flags.anchor);
   const options = {
-    ...(flags.anchor === undefined ? {} : { anchors: readAnchors(flags.anchor) }),
+    ...(anchors === undefined ? {} : { anchors }),
     ...(flags.hmacKeyFile === undefined ? {} : { hmacKey: readKey(flags.hmacKeyFile) }),
   };
+  const gone = paths.find((path) => !existsSync(path));
+  if (gone !== undefined && (anchors ?? []).length === 0) throw new TitoError("usage", `${gone} does not exist`);
   const unread = (error: TitoError): void => {
     outcome.exitCode = Math.max(outcome.exitCode, reportFailure(error, flags.json === true));
   };
-  const found = findTrajectories(paths, unread);
-  if (found.length === 0) {
-    throw new TitoError("usage", `no trajectory below ${paths.join(", ")}`, {
-      hint: "a trajectory is a directory with a manifest.json, a journal.seg or segments/*.seg",
-    });
-  }
-  const counts: Record<VerifyStatus, number> = { complete: 0, incomplete: 0, damaged: 0, tampered: 0 };
+  const existing = paths.filter((path) => existsSync(path));
+  const found = findTrajectories(existing, unread);
+  const counts: Record<VerifyStatus, number> = { complete: 0, incomplete: 0, missing: 0, damaged: 0, tampered: 0 };
   const seen = new Set<string>();
   const progress = startProgress("verifying");
   let unreadable = 0;
+  const report = (verdict: TrajectoryVerdict): void => {
+    outcome.exitCode = Math.max(outcome.exitCode, EXIT_CODES[verdict.status]);
+    counts[verdict.status] += 1;
+    progress.finish();
+    console.log(flags.json === true ? JSON.stringify(verdict) : renderTrajectory(verdict));
+  };
   for (const [index, dir] of found.entries()) {
     progress.update(index, found.length);
     const verdict = tryReading(
@@ -86,30 +90,37 @@ async function verifyTrajectories(paths: readonly string[], flags: VerifyFlags, 
       },
     );
     if (verdict === null) continue;
-    outcome.exitCode = Math.max(outcome.exitCode, EXIT_CODES[verdict.status]);
-    counts[verdict.status] += 1;
     seen.add(verdict.trajectory_id);
-    progress.finish();
-    console.log(flags.json === true ? JSON.stringify(verdict) : renderTrajectory(verdict));
+    report(verdict);
   }
   progress.finish();
-  if (flags.json !== true && found.length > 1) {
+  const absent = findAbsent(paths, found, seen, anchors ?? []);
+  if (found.length + unreadable + absent.length === 0) throw nothingThere(paths, gone);
+  for (const verdict of absent) report(verdict);
+  const total = found.length + absent.length;
+  if (flags.json !== true && total > 1) {
     const parts = Object.entries(counts).flatMap(([status, count]) => (count > 0 ? [`${count} ${status}`] : []));
     if (unreadable > 0) parts.push(`${unreadable} could not be read`);
-    console.log(`${found.length} trajectories: ${parts.join(" · ")}`);
+    console.log(`${total} trajectories: ${parts.join(" · ")}`);
   }
-  const isParent = paths.some((path) => !found.includes(resolve(path)));
-  if (isParent) reportAbsent(options.anchors ?? [], seen, outcome);
+  sayAbsent(absent.filter(({ head }) => head !== null).map(({ trajectory_id: id }) => id));
 }
 
-/** A directory of trajectories from which one was taken away: only what was kept outside can tell. */
-function reportAbsent(anchors: readonly { trajectory: string }[], seen: ReadonlySet<string>, outcome: Outcome): void {
-  const absent = [...new Set(anchors.map(({ trajectory }) => trajectory))].filter((id) => !seen.has(id));
-  if (absent.length === 0) return;
-  outcome.exitCode = Math.max(outcome.exitCode, EXIT_CODES.incomplete);
-  const some = absent.slice(0, ABSENT_NAMES_MAX).join(", ");
+function nothingThere(paths: readonly string[], gone: string | undefined): TitoError {
+  if (gone !== undefined) return new TitoError("usage", `${gone} does not exist`);
+  return new TitoError("usage", `no trajectory below ${paths.join(", ")}`, {
+    hint: "a trajectory is a directory with a manifest.json, a journal.seg or segments/*.seg",
+  });
+}
+
+function sayAbsent(ids: readonly string[]): void {
+  if (ids.length === 0) return;
+  const some = ids.slice(0, ABSENT_NAMES_MAX).map(printable).join(", ");
+  const more = ids.length > ABSENT_NAMES_MAX ? " …" : "";
   console.error(
-    `tito: ${absent.length} anchored trajectories are not here: ${some}${absent.length > ABSENT_NAMES_MAX ? " …" : ""}`,
+    ids.length === 1
+      ? `tito: 1 anchored trajectory is not here: ${some}`
+      : `tito: ${ids.length} anchored trajectories are not here: ${some}${more}`,
   );
 }
 

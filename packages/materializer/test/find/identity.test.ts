@@ -17,7 +17,7 @@ const calls: Call[] = [
 ];
 
 async function runsOf(paths: string[], extra: Partial<Parameters<typeof materialize>[0]> = {}) {
-  const out = join(temporaryDirectoryOnce, `${Math.random().toString(36).slice(2)}.jsonl`);
+  const out = join(temporaryDirectoryOnce, `${outputs++}.jsonl`);
   const report = await materialize({ paths, out, ...extra });
   expect((await verifyOutput(out)).problems).toEqual([]);
   const runs = readFileSync(out, "utf8")
@@ -27,6 +27,7 @@ async function runsOf(paths: string[], extra: Partial<Parameters<typeof material
   return { runs, warnings: report.manifest.warnings };
 }
 const temporaryDirectoryOnce = temporaryDirectory();
+let outputs = 0;
 
 describe("which trajectories make a run", () => {
   it("several of one trial directory are one run; a bare one is a run of its own", async () => {
