@@ -113,5 +113,15 @@ export function chatError(error: DialectError): { status: number; body: string; 
 }
 
 function chatErrorBody(error: DialectError): string {
-  return openAiErrorBody(error, error.message, error.kind === "context_overflow" ? "messages" : null);
+  if (error.kind !== "context_overflow") return openAiErrorBody(error, error.message, null);
+  return openAiErrorBody(error, overflowMessage(error), "messages");
+}
+
+/** Clients that know no codes look for OpenAI's words (LiteLLM, OpenCode): they stand before an engine's own, where those are others. */
+function overflowMessage({ message, overflow }: DialectError): string {
+  if (/maximum context length/i.test(message)) return message;
+  const { promptTokens = null, maxTokens = null } = overflow ?? {};
+  if (promptTokens === null || maxTokens === null)
+    return `The prompt exceeds this model's maximum context length: ${message}`;
+  return `This model's maximum context length is ${maxTokens} tokens. However, your messages resulted in ${promptTokens} tokens. (${message})`;
 }

@@ -102,11 +102,12 @@ export function readError(value: unknown): EngineChunk["error"] {
   if (typeof value === "string") return { message: value, code: null, status: null };
   const error = asObject(value);
   if (error === null) return null;
-  const code = error.code;
+  const { code, type } = error;
   return {
     message: asString(error.message) ?? JSON.stringify(error).slice(0, 500),
-    code: asString(code),
-    status: asCount(code),
+    // llama.cpp tells an overflow by its type and has a status for a code.
+    code: asString(code) ?? (typeof type === "string" && type.startsWith("exceed_") ? type : null),
+    status: typeof code === "string" && /^[1-5]\d\d$/.test(code) ? Number(code) : asCount(code),
   };
 }
 

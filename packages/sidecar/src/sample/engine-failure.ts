@@ -2,17 +2,12 @@
 import { TitoError } from "@tito/format";
 import type { DialectError } from "../dialect/neutral.js";
 import { asObject, asString } from "../json/narrow.js";
-import { readError } from "./engine-chunk.js";
+import { type EngineChunk, readError } from "./engine-chunk.js";
+import { readOverflow } from "./overflow-wordings.js";
 import type { UpstreamResponse } from "./upstream.js";
 
-/** Wordings of a context overflow across engines and versions: it is a plain 400 and only its text says so. */
-const OVERFLOW =
-  /maximum context length|context length is only|maximum model length|max_model_len|max_tokens must be at least 1|longer than the model'?s context|exceeds? the (available|model'?s( maximum)?) context|exceed_context_size|context_length_exceeded|prompt is too long/i;
-const LIMIT =
-  /(?:maximum (?:context|model) length (?:is|of)|context length is only|max_model_len[^0-9]{0,20})\s*(\d+)/i;
-const PROMPT =
-  /(\d+) (?:input tokens|tokens \(\d+ in the messages|in the messages)|(?:has|passed|contains?|with|resulted in) (?:at least )?(\d+)/i;
-const OUTPUT = /requested (\d+) output tokens|max_(?:completion_)?tokens'? is too large: (\d+)/i;
+/** Statuses under which engines tell an overflow: 400 nearly always, 413 and 422 (TGI), 500 (llama.cpp in the middle of an answer); null inside a stream. */
+const OVERFLOW_STATUSES: ReadonlySet<number | null> = new Set([null, 400, 413, 422, 500]);
 const MESSAGE_CHARS_MAX = 2000;
 
 /** What an engine answered instead of a reply. */
@@ -35,15 +30,9 @@ export async function readFailure(response: UpstreamResponse): Promise<EngineFai
 export function classify(status: number | null, message: string, retryAfterS: number | null): DialectError {
   const text = printable(message).slice(0, MESSAGE_CHARS_MAX);
   const base = { message: text, ...(retryAfterS === null ? {} : { retryAfterS }) };
+  const overflow = OVERFLOW_STATUSES.has(status) ? readOverflow(text) : null;
+  if (overflow !== null) return { ...base, kind: "context_overflow", retryable: false, overflow };
   if (status === null) return { ...base, kind: "unavailable", retryable: true };
-  if ((status === 400 || status === 413) && OVERFLOW.test(text)) {
-    const overflow = {
-      promptTokens: firstNumber(PROMPT, text),
-      maxTokens: firstNumber(LIMIT, text),
-      outputTokens: firstNumber(OUTPUT, text),
-    };
-    return { ...base, kind: "context_overflow", retryable: false, overflow };
-  }
   if (status === 429) return { ...base, kind: "rate_limited", retryable: true };
   if (status === 503 || status === 529) return { ...base, kind: "overloaded", retryable: true };
   if (status === 408 || status === 425 || status === 502 || status === 504)
@@ -114,18 +103,17 @@ function failureMessage(body: string): string {
   const top = asObject(json);
   const detail = top?.detail;
   return (
-    readError(top?.error)?.message ??
+    withCode(readError(top?.error)) ??
     asString(top?.message) ??
     (detail === undefined ? "" : (asString(detail) ?? body.trim()))
   );
 }
 
-function firstNumber(pattern: RegExp, text: string): number | null {
-  const found = pattern
-    .exec(text)
-    ?.slice(1)
-    .find((group) => group !== undefined);
-  return found === undefined ? null : Number(found);
+/** What an engine says, and its code where the words do not hold it: some tell an overflow by the code alone. */
+export function withCode(error: EngineChunk["error"]): string | null {
+  if (error === null) return null;
+  const { message, code } = error;
+  return code === null || /^\d+$/.test(code) || message.includes(code) ? message : `${message} (${code})`;
 }
 
 /** Seconds; an HTTP date counts from now. */

@@ -9,7 +9,7 @@ import { parseEngineJson } from "../json/slices.js";
 import type { PromptPlan } from "../prompt/source.js";
 import { pause, retryDelay } from "./attempts.js";
 import { type EngineChunk, NO_CHUNK } from "./engine-chunk.js";
-import { classify, readFailure } from "./engine-failure.js";
+import { classify, readFailure, withCode } from "./engine-failure.js";
 import { Collector, type Defect, type Sampled } from "./sampled.js";
 import { SseParser } from "./sse.js";
 import type { Upstream, UpstreamResponse } from "./upstream.js";
@@ -182,7 +182,7 @@ class Reading {
     if (chunk.sampled !== null && chunk.sampled.ids.length > 0) this.times.firstTokenMs ??= Date.now();
     collector.add(chunk);
     if (chunk.error !== null) {
-      this.failure = classify(chunk.error.status, chunk.error.message, null);
+      this.failure = classify(chunk.error.status, withCode(chunk.error)!, null);
       return false;
     }
     await this.ask.hooks.onChunk(text, chunk);
