@@ -72,6 +72,15 @@ export function errorCode(error: unknown): string | null {
   return typeof error.code === "string" ? error.code : null;
 }
 
+/** Where a held directory is reached through its descriptor: a name that means nothing outside this process. */
+const DESCRIPTOR_PATH = /\/proc\/self\/fd\/\d+\/?/g;
+
+/** What the system says about a failure, without the names of our descriptors: whoever reads it knows paths alone. */
+export function systemMessage(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(DESCRIPTOR_PATH, "");
+}
+
 /** Writes all of `buffers` at the end of `fd`. Calls `onProgress` with the bytes taken so far, so that a torn frame is known as one. */
 export function writeFully(
   disk: Disk,

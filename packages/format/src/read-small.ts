@@ -1,6 +1,6 @@
 /** Reads a small file that anybody may have put there: no link is followed, no pipe is waited for, no more is read than is allowed. */
 import fs from "node:fs";
-import { closeQuietly, type Disk, errorCode, isRegular, nodeDisk, readFully } from "./disk.js";
+import { closeQuietly, type Disk, errorCode, isRegular, nodeDisk, readFully, systemMessage } from "./disk.js";
 import { TitoError } from "./errors.js";
 
 /** The file's bytes; null when there is none. Throws `format_invalid` for what is no file, `format_limit` beyond `bytesMax`, `io` when it can not be read. */
@@ -19,7 +19,7 @@ export function readSmallFile(file: string, bytesMax: number, disk: Disk = nodeD
     const bytes = Buffer.alloc(status.size);
     return bytes.subarray(0, readFully(disk, fd, bytes, bytes.length, 0));
   } catch (cause) {
-    throw TitoError.is(cause) ? cause : new TitoError("io", `${file}: ${(cause as Error).message}`, { cause });
+    throw TitoError.is(cause) ? cause : new TitoError("io", `${file}: ${systemMessage(cause)}`, { cause });
   } finally {
     closeQuietly(disk, fd);
   }
@@ -29,7 +29,7 @@ export function readSmallFile(file: string, bytesMax: number, disk: Disk = nodeD
 export function cannotOpen(file: string, cause: unknown): TitoError {
   const code = errorCode(cause);
   if (code === "ELOOP" || code === "ENXIO") return notRegular(file);
-  return new TitoError("io", `${file}: cannot be opened (${(cause as Error).message})`, { cause });
+  return new TitoError("io", `${file}: cannot be opened (${systemMessage(cause)})`, { cause });
 }
 
 export function notRegular(file: string): TitoError {

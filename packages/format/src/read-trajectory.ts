@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { rebuildBodyFrom } from "./body-delta.js";
-import { type Disk, errorCode, nodeDisk } from "./disk.js";
+import { type Disk, errorCode, nodeDisk, systemMessage } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import { type Manifest, parseManifest } from "./manifest.js";
@@ -250,7 +250,7 @@ export function readNames(dir: string, disk: Disk = nodeDisk): string[] {
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw new TitoError("io", `${dir}: ${(cause as Error).message}`, { cause });
+    throw new TitoError("io", `${dir}: ${systemMessage(cause)}`, { cause });
   }
 }
 
@@ -428,7 +428,7 @@ export function findTrajectories(
     try {
       entries = fs.readdirSync(dir, { withFileTypes: true });
     } catch (cause) {
-      onUnlisted(new TitoError("not_found", `${dir}: cannot be listed (${(cause as Error).message})`, { cause }));
+      onUnlisted(new TitoError("not_found", `${dir}: cannot be listed (${systemMessage(cause)})`, { cause }));
       return;
     }
     const names = new Set(entries.map((entry) => entry.name));

@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { crc32c } from "./crc32c.js";
-import { closeQuietly, type Disk, errorCode, isRegular, nodeDisk, readFully } from "./disk.js";
+import { closeQuietly, type Disk, errorCode, isRegular, nodeDisk, readFully, systemMessage } from "./disk.js";
 import { TitoError } from "./errors.js";
 import {
   CHAIN_START,
@@ -89,7 +89,7 @@ function openForReading(disk: Disk, path: string): number {
     return fd;
   } catch (cause) {
     if (errorCode(cause) !== "ENOENT") throw cannotOpen(path, cause);
-    throw new TitoError("not_found", `${path}: cannot be opened (${(cause as Error).message})`, { cause });
+    throw new TitoError("not_found", `${path}: cannot be opened (${systemMessage(cause)})`, { cause });
   }
 }
 
@@ -212,7 +212,7 @@ class Window {
     try {
       this.length = readFully(this.disk, this.fd, this.buffer, length, offset);
     } catch (cause) {
-      throw new TitoError("io", `${this.path}: cannot be read (${(cause as Error).message})`, { cause });
+      throw new TitoError("io", `${this.path}: cannot be read (${systemMessage(cause)})`, { cause });
     }
   }
 

@@ -1,4 +1,5 @@
 /** What the operating system says about a file, as an error of ours. */
+import { systemMessage } from "./disk.js";
 import { TitoError } from "./errors.js";
 
 const HINTS: ReadonlyMap<string, string> = new Map([
@@ -6,6 +7,7 @@ const HINTS: ReadonlyMap<string, string> = new Map([
   ["EPERM", "check that this user may read and write it"],
   ["ENOSPC", "make room and run it again"],
   ["EDQUOT", "make room and run it again"],
+  ["EROFS", "name a place that can be written to; TMPDIR says where temporary files go"],
   ["EISDIR", "name a file, not a directory"],
   ["EMFILE", "raise the limit of open files"],
 ]);
@@ -19,5 +21,5 @@ export function fromSystem(error: unknown): unknown {
   if (typeof code !== "string" || typeof syscall !== "string") return error;
   if (typeof path !== "string" && !PATHLESS.has(code)) return error;
   const hint = HINTS.get(code);
-  return new TitoError("io", error.message, { cause: error, ...(hint === undefined ? {} : { hint }) });
+  return new TitoError("io", systemMessage(error), { cause: error, ...(hint === undefined ? {} : { hint }) });
 }

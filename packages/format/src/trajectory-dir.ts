@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { closeQuietly, type Disk, errorCode, writeFully } from "./disk.js";
+import { closeQuietly, type Disk, errorCode, systemMessage, writeFully } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { LIMITS } from "./limits.js";
 import { readSmallFile } from "./read-small.js";
@@ -159,7 +159,7 @@ export async function openTrajectoryDir(disk: Disk, out: string, trajectoryId: s
   } catch (cause) {
     for (const dir of held) dir.close();
     if (TitoError.is(cause)) throw cause;
-    throw new TitoError("cannot_write", `${path.join(out, trajectoryId)}: ${(cause as Error).message}`, {
+    throw new TitoError("cannot_write", `${path.join(out, trajectoryId)}: ${systemMessage(cause)}`, {
       cause,
       hint: "choose an --out directory that this user can write to",
     });

@@ -1,6 +1,7 @@
 /** Sizes of a trajectory's files, to tell whether somebody wrote while it was read. */
 import fs from "node:fs";
 import path from "node:path";
+import { systemMessage } from "./disk.js";
 import { TitoError } from "./errors.js";
 import { listFiles } from "./read-trajectory.js";
 import { COMPLETE_FILE, SEGMENTS_DIR } from "./trajectory-dir.js";
@@ -18,6 +19,6 @@ export function fileBytes(file: string): number {
   try {
     return fs.lstatSync(file).size;
   } catch (cause) {
-    throw new TitoError("io", `${file}: ${(cause as Error).message}`, { cause });
+    throw new TitoError("io", `${file}: ${systemMessage(cause)}`, { cause });
   }
 }

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { Ballast } from "./ballast.js";
 import { BodyStore } from "./body-delta.js";
 import { sha256 } from "./digest.js";
-import { errorCode, nodeDisk } from "./disk.js";
+import { errorCode, nodeDisk, systemMessage } from "./disk.js";
 import { TitoError } from "./errors.js";
 import type { Place } from "./frame-file.js";
 import { Journal, type JournalHead } from "./journal.js";
@@ -69,7 +69,7 @@ export async function createTrajectoryWriter(options: TrajectoryWriterOptions): 
     dir.segments.close();
     dir.root.close();
     if (TitoError.is(cause) && cause.code !== "io") throw cause;
-    throw new TitoError("cannot_write", `${dir.root.path}: ${(cause as Error).message}`, { cause });
+    throw new TitoError("cannot_write", `${dir.root.path}: ${systemMessage(cause)}`, { cause });
   }
 }
 
@@ -244,7 +244,7 @@ export class TrajectoryWriter {
     try {
       this.journal.appendPayload(name, payload);
     } catch (error) {
-      this.degrade(`the journal can not be written: ${errorCode(error) ?? (error as Error).message}`, null);
+      this.degrade(`the journal can not be written: ${errorCode(error) ?? systemMessage(error)}`, null);
     }
   }
 
@@ -265,7 +265,7 @@ export class TrajectoryWriter {
       this.lines.check(input, (segment) => this.segments.has(segment));
       payload = encodeRecord("turn", turn);
     } catch (error) {
-      this.recordGap(turn.call_id, `the turn can not be recorded: ${(error as Error).message}`);
+      this.recordGap(turn.call_id, `the turn can not be recorded: ${systemMessage(error)}`);
       return Promise.reject(error);
     }
     let appended: Appended;
@@ -345,7 +345,7 @@ export class TrajectoryWriter {
 
   /** Degrades because a call could not be recorded; answers the error that its promise rejects with. */
   private fail(error: unknown, callId: string): TitoError {
-    const reason = TitoError.is(error) ? error.message : `${errorCode(error) ?? "error"}: ${(error as Error).message}`;
+    const reason = TitoError.is(error) ? error.message : `${errorCode(error) ?? "error"}: ${systemMessage(error)}`;
     this.degrade(reason, callId);
     return this.degradedError(error);
   }
@@ -401,7 +401,7 @@ export class TrajectoryWriter {
       this.options.onAnchor?.(this.head());
       return { head: this.head(), manifest, manifest_sha256 };
     } catch (error) {
-      this.degraded ??= `the seal can not be written: ${errorCode(error) ?? (error as Error).message}`;
+      this.degraded ??= `the seal can not be written: ${errorCode(error) ?? systemMessage(error)}`;
       throw this.degradedError(error);
     } finally {
       this.close();
@@ -415,7 +415,7 @@ export class TrajectoryWriter {
     await makeDurable(this.dir).catch((error: unknown) => {
       this.unsynced = true;
       markUnsound(this.dir);
-      this.degrade(`what was written can not be synced: ${errorCode(error) ?? (error as Error).message}`, null);
+      this.degrade(`what was written can not be synced: ${errorCode(error) ?? systemMessage(error)}`, null);
     });
   }
 
@@ -427,7 +427,7 @@ export class TrajectoryWriter {
       } catch (error) {
         state = "open";
         if (segment.file.broken === null || this.degraded === null) {
-          this.degrade(`${segment.file.name} can not be sealed: ${errorCode(error) ?? (error as Error).message}`, null);
+          this.degrade(`${segment.file.name} can not be sealed: ${errorCode(error) ?? systemMessage(error)}`, null);
         }
       }
       if (!(await this.segments.finish(segment, state)) && this.degraded === null) {
@@ -449,7 +449,7 @@ export class TrajectoryWriter {
         await this.journal.sync();
         return;
       } catch (error) {
-        this.degrade(`the journal can not be sealed: ${errorCode(error) ?? (error as Error).message}`, null);
+        this.degrade(`the journal can not be sealed: ${errorCode(error) ?? systemMessage(error)}`, null);
         if (attempt === 1) throw error;
       }
     }

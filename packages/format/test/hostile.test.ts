@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type Disk, nodeDisk } from "../src/disk.js";
 import { CHAIN_START, encodeFrame, FRAME_HEADER_BYTES } from "../src/frame.js";
 import { packPayload, unpackPayload, type Wire } from "../src/payload.js";
 import { PayloadProblem, readPayload } from "../src/payload-reader.js";
@@ -167,6 +168,32 @@ describe("names and links in the way", () => {
       expect(fs.readdirSync(out)).toEqual([]);
     },
   );
+
+  it("a directory that can not be made is named by its path, not by our descriptors (O.113)", async () => {
+    const out = tempDir();
+    const trajectory = path.join(out, "t1");
+    const refused = async (disk?: Disk): Promise<unknown> => openWriter(out, disk === undefined ? {} : { disk });
+    const plain = { code: "cannot_write", message: expect.not.stringContaining("/proc/") };
+    const named = { code: "cannot_write", message: expect.stringContaining(trajectory) };
+    fs.writeFileSync(trajectory, "in the way");
+    await expect(refused()).rejects.toMatchObject(plain);
+    await expect(refused()).rejects.toMatchObject(named);
+    fs.rmSync(trajectory);
+    for (const call of ["mkdir", "open", "readdir"] as const) {
+      const disk: Disk = {
+        ...nodeDisk,
+        [call]: (file: string, ...rest: never[]) => {
+          if (!file.startsWith("/proc/")) return (nodeDisk[call] as (...all: unknown[]) => unknown)(file, ...rest);
+          throw Object.assign(new Error(`EACCES: permission denied, ${call} '${file}'`), {
+            code: "EACCES",
+            path: file,
+          });
+        },
+      };
+      await expect(refused(disk)).rejects.toMatchObject(plain);
+      await expect(refused(disk)).rejects.toMatchObject(named);
+    }
+  });
 
   it("a planted link for the trajectory, its segments or its journal is refused and its target unchanged", async () => {
     const out = tempDir();

@@ -26,3 +26,31 @@ export function findAgentUser(name: string, passwd: string = "/etc/passwd"): Age
   const [user, , uid, gid, , home] = found;
   return { name: user!, uid: Number(uid), gid: Number(gid), home: home! };
 }
+
+/**
+ * Does `work`, which must be synchronous, with the rights of `user`: what it makes is theirs, and a link that they planted leads it no further
+ * than they may go themselves. Null, or no root: with our own. @throws TitoError `usage` when this process may not become another user.
+ */
+export function asUser<T>(user: AgentUser | null, work: () => T): T {
+  if (user === null || process.geteuid?.() !== 0) return work();
+  const own = { gid: process.getegid!(), groups: process.getgroups!() };
+  try {
+    process.setgroups!([user.gid]);
+    process.setegid!(user.gid);
+    process.seteuid!(user.uid);
+  } catch (cause) {
+    process.seteuid!(0);
+    process.setegid!(own.gid);
+    throw new TitoError("usage", `--agent-user ${user.name}: this process may not become another user`, {
+      cause,
+      hint: "it needs the capabilities CAP_SETUID and CAP_SETGID",
+    });
+  }
+  try {
+    return work();
+  } finally {
+    process.seteuid!(0);
+    process.setegid!(own.gid);
+    process.setgroups!(own.groups);
+  }
+}

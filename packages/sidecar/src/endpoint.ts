@@ -12,10 +12,16 @@ export interface Endpoint {
   openai_base_url: string;
   anthropic_base_url: string;
   api_key: string;
+  /** Longest prompt and answer together, in tokens: the least of what the engine tells and `--max-context-tokens`. Null: nobody says. */
+  context_tokens: number | null;
 }
 
 /** `origin` is `http://host:port`. */
-export function endpointOf(origin: string, trajectoryId: string, apiKey: string): Endpoint {
+export function endpointOf(
+  origin: string,
+  trajectoryId: string,
+  facts: { apiKey: string; contextTokens: number | null },
+): Endpoint {
   const base = `${origin}/t/${trajectoryId}`;
   return {
     schema: "tito.endpoint/v1",
@@ -23,12 +29,13 @@ export function endpointOf(origin: string, trajectoryId: string, apiKey: string)
     trajectory_id: trajectoryId,
     openai_base_url: `${base}/v1`,
     anthropic_base_url: base,
-    api_key: apiKey,
+    api_key: facts.apiKey,
+    context_tokens: facts.contextTokens,
   };
 }
 
 /** A gateway's endpoint names no trajectory: `/t/<trajectory>` goes behind its base URLs. Its key is the admin key. */
-export function gatewayEndpoint(origin: string, adminKey: string): Endpoint {
+export function gatewayEndpoint(origin: string, adminKey: string, contextTokens: number | null): Endpoint {
   return {
     schema: "tito.endpoint/v1",
     pid: process.pid,
@@ -36,6 +43,7 @@ export function gatewayEndpoint(origin: string, adminKey: string): Endpoint {
     openai_base_url: origin,
     anthropic_base_url: origin,
     api_key: adminKey,
+    context_tokens: contextTokens,
   };
 }
 

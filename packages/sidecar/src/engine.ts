@@ -20,6 +20,8 @@ export interface Engine {
   upstream: Upstream;
   profile: EngineProfile;
   source: PromptSource;
+  /** Longest prompt and answer together: the engine's window, or less where the user says so. Null: nobody says. */
+  contextTokens: number | null;
   /** What the log probabilities of a call with this sampling are. */
   logprobMode(sampling: Readonly<Record<string, unknown>>): LogprobMode;
   /** The template takes a system message behind the first other message. */
@@ -46,6 +48,7 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
       config,
       upstream,
       profile,
+      contextTokens: lowest(config.maxContextTokens, profile.contextTokens),
       source:
         opened === null
           ? engineSource(config, profile, upstream)

@@ -4,15 +4,16 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { accessSync, chownSync, constants, mkdtempSync, rmSync, statSync } from "node:fs";
-import { constants as osConstants, tmpdir } from "node:os";
+import { accessSync, chmodSync, constants, lchownSync, statSync } from "node:fs";
+import { constants as osConstants } from "node:os";
 import { delimiter, join } from "node:path";
 import { TitoError } from "@tito/format";
-import { type AgentUser, findAgentUser } from "./agent-user.js";
+import { type AgentUser, asUser, findAgentUser } from "./agent-user.js";
 import { commandEnvironment } from "./command-environment.js";
 import { readConfig } from "./config.js";
 import { type Endpoint, removeEndpointFile, writeEndpointFile } from "./endpoint.js";
 import { type FlagValues, logLevel, one, optionsFromFlags, readSecrets, type Secrets } from "./flags.js";
+import { makeScratchDir } from "./scratch-dir.js";
 import type { SealReport } from "./seal.js";
 import { sealRequest } from "./seal-request.js";
 import { SidecarProcess } from "./sidecar-process.js";
@@ -45,7 +46,7 @@ export async function runCommand(flags: FlagValues, command: readonly string[], 
   if (flags.has("gateway")) throw new TitoError("usage", "--gateway: tito run serves one trajectory");
   const userName = one(flags, "agent-user");
   const user = userName === null ? null : findAgentUser(userName);
-  const missing = findProblem(program, io.env.PATH ?? "");
+  const missing = asUser(user, () => findProblem(program, io.env.PATH ?? "", user));
   if (missing !== null) {
     io.warn(`${program}: ${missing.what}`);
     return missing.exit;
@@ -73,13 +74,25 @@ interface Run {
 }
 
 async function runAgainst(run: Run): Promise<number> {
-  const { sidecar, endpoint, io } = run;
-  const place = placeEndpoint(run);
-  const child = startCommand(run, place.file);
+  const { sidecar } = run;
+  let place: EndpointPlace | null = null;
+  try {
+    place = placeEndpoint(run);
+    return await untilSealed(run, startCommand(run, place.file));
+  } catch (error) {
+    // Nothing was started for COMMAND: the sidecar must not outlive us.
+    await sidecar.stop();
+    throw error;
+  } finally {
+    place?.remove();
+  }
+}
+
+async function untilSealed({ sidecar, endpoint, secrets, io }: Run, child: ChildProcess): Promise<number> {
   const stopForwarding = forwardSignals(child, sidecar);
   try {
     const exit = await Promise.race([exitCode(child), sidecar.lost]);
-    const report = await seal(endpoint, run.secrets.ownerKey!);
+    const report = await seal(endpoint, secrets.ownerKey!);
     await sidecar.stop();
     return judge(exit, report, io);
   } catch (error) {
@@ -90,7 +103,6 @@ async function runAgainst(run: Run): Promise<number> {
     return FAILED_EXIT;
   } finally {
     stopForwarding();
-    place.remove();
   }
 }
 
@@ -141,17 +153,30 @@ function anchorFd(flags: FlagValues): number | null {
   return text === null ? null : Number(text);
 }
 
-function placeEndpoint(run: Run): { file: string; remove(): void } {
-  const own = one(run.flags, "endpoint-file");
-  const dir = own === null ? mkdtempSync(join(tmpdir(), "tito-run-")) : null;
-  const file = own ?? join(dir!, "endpoint.json");
-  writeEndpointFile(file, run.endpoint);
-  for (const path of run.user === null ? [] : [file, ...(dir === null ? [] : [dir])])
-    chownSync(path, run.user!.uid, run.user!.gid);
-  return {
-    file,
-    remove: () => (dir === null ? removeEndpointFile(file) : rmSync(dir, { recursive: true, force: true })),
-  };
+interface EndpointPlace {
+  file: string;
+  remove(): void;
+}
+
+/** The file is COMMAND's to read; the directory stays ours, so that nobody puts something else in its place. */
+function placeEndpoint({ endpoint, flags, user, io }: Run): EndpointPlace {
+  const own = one(flags, "endpoint-file");
+  const dir =
+    own === null
+      ? makeScratchDir({
+          prefix: "tito-run-",
+          purpose: "the place of the endpoint file",
+          instead: "--endpoint-file FILE",
+          owner: null,
+          out: one(flags, "out"),
+          warn: io.warn,
+        })
+      : null;
+  const file = own ?? join(dir!.path, "endpoint.json");
+  writeEndpointFile(file, endpoint);
+  if (user !== null) lchownSync(file, user.uid, user.gid);
+  if (user !== null && dir !== null) chmodSync(dir.path, 0o711);
+  return { file, remove: () => (dir === null ? removeEndpointFile(file) : dir.remove()) };
 }
 
 function startCommand(run: Run, endpointFile: string): ChildProcess {
@@ -204,21 +229,31 @@ async function seal(endpoint: Endpoint, ownerKey: string): Promise<SealReport> {
   return JSON.parse(response.text) as SealReport;
 }
 
-/** Why a program can not be run, before anything is started for it. */
-function findProblem(program: string, path: string): { what: string; exit: number } | null {
+/** Why a program can not be run by `user`, before anything is started for it. Null user: by us. */
+function findProblem(program: string, path: string, user: AgentUser | null): { what: string; exit: number } | null {
   const candidates = program.includes("/")
     ? [program]
     : path.split(delimiter).map((dir) => join(dir === "" ? "." : dir, program));
-  const existing = candidates.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
-  if (existing.length === 0) return { what: "command not found", exit: NOT_FOUND_EXIT };
-  return existing.some(isExecutable) ? null : { what: "permission denied", exit: NOT_EXECUTABLE_EXIT };
+  const found = candidates.map((file) => reach(file, user));
+  if (found.includes("runs")) return null;
+  if (!found.includes("closed")) return { what: "command not found", exit: NOT_FOUND_EXIT };
+  return { what: `permission denied${user === null ? "" : ` for user ${user.name}`}`, exit: NOT_EXECUTABLE_EXIT };
 }
 
-function isExecutable(file: string): boolean {
+function reach(file: string, user: AgentUser | null): "runs" | "closed" | "absent" {
   try {
+    const status = statSync(file);
+    if (!status.isFile()) return "absent";
+    if (user !== null) return mayExecute(status, user) ? "runs" : "closed";
     accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
+    return "runs";
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES" ? "closed" : "absent";
   }
+}
+
+/** From the mode bits: access(2) asks for the real user, who is still root. */
+function mayExecute({ mode, uid, gid }: { mode: number; uid: number; gid: number }, user: AgentUser): boolean {
+  if (user.uid === 0) return (mode & 0o111) !== 0;
+  return (mode & (uid === user.uid ? 0o100 : gid === user.gid ? 0o010 : 0o001)) !== 0;
 }

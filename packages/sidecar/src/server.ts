@@ -145,7 +145,12 @@ async function serve(
     }
     case "create": {
       const trajectory = await parts.table.enterAsOwner(route.trajectoryId, key, true);
-      return sendJson(outgoing, 201, endpointOf(parts.origin(), trajectory.id, trajectory.apiKey));
+      const { contextTokens } = parts.engine;
+      return sendJson(
+        outgoing,
+        201,
+        endpointOf(parts.origin(), trajectory.id, { apiKey: trajectory.apiKey, contextTokens }),
+      );
     }
     case "seal": {
       const trajectory = await parts.table.enterAsOwner(route.trajectoryId, key, false);

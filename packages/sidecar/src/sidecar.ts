@@ -127,11 +127,11 @@ class Running implements Sidecar {
     this.rules = gateRules(config, port);
     this.origin = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
     if (!config.gateway) await this.table.create(config.trajectoryId!, apiKey);
+    const { profile, contextTokens } = this.engine;
     this.endpoint = config.gateway
-      ? gatewayEndpoint(this.origin, apiKey)
-      : endpointOf(this.origin, config.trajectoryId!, apiKey);
+      ? gatewayEndpoint(this.origin, apiKey, contextTokens)
+      : endpointOf(this.origin, config.trajectoryId!, { apiKey, contextTokens });
     if (config.endpointFile !== null) writeEndpointFile(config.endpointFile, this.endpoint);
-    const { profile } = this.engine;
     this.log("info", "listening", {
       origin: this.origin,
       model: config.model,

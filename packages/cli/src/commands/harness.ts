@@ -2,14 +2,15 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { TitoError } from "@tito/format";
 import type { HarnessEndpoint } from "../harness/adapter.js";
+import { CONTEXT_TOKENS, OUTPUT_TOKENS, planWindow } from "../harness/window.js";
 import { type Register, wholeNumber } from "./command.js";
 
 interface HarnessFlags {
   endpoint: string;
   home: string;
   model: string;
-  contextTokens: number;
-  outputTokens: number;
+  contextTokens?: number;
+  outputTokens?: number;
   force?: boolean;
   json?: boolean;
 }
@@ -28,11 +29,14 @@ export const registerHarness: Register = (program) => {
     .option("--model <id>", "model id as the sidecar serves it", "policy")
     .option(
       "--context-tokens <n>",
-      "context window that the harness plans with",
+      `context window that the harness plans with (default: the endpoint's, else ${CONTEXT_TOKENS})`,
       wholeNumber("--context-tokens", 1),
-      131_072,
     )
-    .option("--output-tokens <n>", "longest answer", wholeNumber("--output-tokens", 1), 8192)
+    .option(
+      "--output-tokens <n>",
+      `longest answer (default: ${OUTPUT_TOKENS}, or an eighth of a smaller window)`,
+      wholeNumber("--output-tokens", 1),
+    )
     .option("--force", "overwrite files that are different")
     .option("--json", "print files, environment and command line as one JSON object")
     .action(async (name: string, flags: HarnessFlags) => {
@@ -41,13 +45,13 @@ export const registerHarness: Register = (program) => {
       const adapter = findHarness(name);
       // The harness is started in the directory that it works on, not in this one.
       const home = resolve(flags.home);
-      const target = {
-        endpoint: readEndpoint(flags.endpoint),
-        model: flags.model,
-        home,
-        contextTokens: flags.contextTokens,
-        outputTokens: flags.outputTokens,
-      };
+      const endpoint = readEndpoint(flags.endpoint);
+      const window = planWindow({
+        told: flags.contextTokens ?? endpoint.context_tokens,
+        maxContextTokens: null,
+        maxOutputTokens: flags.outputTokens ?? null,
+      });
+      const target = { endpoint, model: flags.model, home, ...window };
       const setup = writeHarness(adapter, target, { force: flags.force ?? false });
       const files = setup.files.map((file) => join(home, file.path));
       const argv = setup.argv("PROMPT");
@@ -61,7 +65,7 @@ export const registerHarness: Register = (program) => {
     });
 };
 
-function readEndpoint(file: string): HarnessEndpoint {
+function readEndpoint(file: string): HarnessEndpoint & { context_tokens: number | null } {
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file, "utf8"));
@@ -72,7 +76,9 @@ function readEndpoint(file: string): HarnessEndpoint {
     });
   }
   const fields =
-    typeof value === "object" && value !== null ? (value as Partial<Record<keyof HarnessEndpoint, unknown>>) : {};
+    typeof value === "object" && value !== null
+      ? (value as Partial<Record<keyof HarnessEndpoint | "context_tokens", unknown>>)
+      : {};
   const text = (key: keyof HarnessEndpoint): string => {
     const field = fields[key];
     if (typeof field !== "string")
@@ -83,6 +89,8 @@ function readEndpoint(file: string): HarnessEndpoint {
     openai_base_url: text("openai_base_url"),
     anthropic_base_url: text("anthropic_base_url"),
     api_key: text("api_key"),
+    // One that was written before endpoints told it has none.
+    context_tokens: typeof fields.context_tokens === "number" ? fields.context_tokens : null,
   };
 }
 

@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
 import { TitoError } from "@tito/format";
-import { type RunIo, runCommand } from "@tito/sidecar";
+import { asUser, findAgentUser, type RunIo, runCommand } from "@tito/sidecar";
 import { sidecarArgv } from "../sidecar-program.js";
 import { collect, type Register } from "./command.js";
 import { addSidecarFlags, flagValues } from "./sidecar-flags.js";
@@ -14,10 +11,9 @@ interface RunFlags extends Record<string, unknown> {
   model?: string[];
   maxContextTokens?: string[];
   maxOutputTokens?: string[];
+  agentUser?: string[];
+  out?: string[];
 }
-
-const CONTEXT_TOKENS = 131_072;
-const OUTPUT_TOKENS = 8192;
 
 /** `tito run`: a sidecar, a command against it, a seal; the command's exit code. */
 export const registerRun: Register = (program, outcome) => {
@@ -54,30 +50,46 @@ export const registerRun: Register = (program, outcome) => {
 
 async function runHarness(name: string, words: readonly string[], flags: RunFlags, io: RunIo): Promise<number> {
   const { findHarness } = await import("../harness/registry.js");
+  const { planWindow } = await import("../harness/window.js");
+  const { isWritable, takeHome } = await import("../harness/home.js");
   const { writeHarness } = await import("../harness/write-files.js");
   const adapter = findHarness(name);
   const prompt = words.join(" ");
   if (prompt === "")
     throw new TitoError("usage", "no PROMPT", { hint: `tito run [flags] --harness ${name} -- PROMPT …` });
-  const home = resolve(flags.harnessHome ?? mkdtempSync(join(tmpdir(), "tito-home-")));
-  const target = {
-    model: flags.model?.at(-1) ?? "",
-    home,
-    contextTokens: Number(flags.maxContextTokens?.at(-1) ?? CONTEXT_TOKENS),
-    outputTokens: Number(flags.maxOutputTokens?.at(-1) ?? OUTPUT_TOKENS),
-  };
+  const userName = flags.agentUser?.at(-1);
+  const user = userName === undefined ? null : findAgentUser(userName);
+  const home = takeHome({ given: flags.harnessHome ?? null, user, out: flags.out?.at(-1) ?? null, warn: io.warn });
+  const model = flags.model?.at(-1) ?? "";
   const nowhere = { openai_base_url: "http://127.0.0.1:0/v1", anthropic_base_url: "http://127.0.0.1:0", api_key: "" };
-  const program = adapter.configure({ ...target, endpoint: nowhere }).argv(prompt)[0]!;
+  const anyWindow = { contextTokens: 1, outputTokens: 1 };
+  const program = adapter.configure({ model, home: home.path, ...anyWindow, endpoint: nowhere }).argv(prompt)[0]!;
+  const limits = {
+    maxContextTokens: lastNumber(flags.maxContextTokens),
+    maxOutputTokens: lastNumber(flags.maxOutputTokens),
+  };
+  if (user !== null && !isWritable(process.cwd(), user))
+    io.warn(`user ${user.name} can not write to ${process.cwd()}, where the harness works`);
   try {
     // The sidecar knows a harness by the name of its rules, which classify its calls.
     return await runCommand(flagValues({ ...flags, harness: [adapter.rules] }), [program], {
       ...io,
       prepare: (endpoint) => {
-        const setup = writeHarness(adapter, { ...target, endpoint });
-        return { argv: setup.argv(prompt, { extraArgs: flags.harnessArg ?? [] }), env: setup.env };
+        const window = planWindow({ told: endpoint.context_tokens, ...limits });
+        io.warn(window.words);
+        const target = { model, home: home.path, endpoint, ...window };
+        const setup = asUser(user, () => writeHarness(adapter, target));
+        return {
+          argv: setup.argv(prompt, { extraArgs: flags.harnessArg ?? [] }),
+          env: { ...home.env, ...setup.env },
+        };
       },
     });
   } finally {
-    if (flags.harnessHome === undefined) rmSync(home, { recursive: true, force: true });
+    home.remove();
   }
+}
+
+function lastNumber(values: readonly string[] | undefined): number | null {
+  return values === undefined ? null : Number(values.at(-1));
 }
