@@ -26,7 +26,7 @@ export interface ScratchDir {
 }
 
 /** Where to look, best first: the place for temporary files, then what is usually writable under a read-only root. */
-export function scratchPlaces(owner: AgentUser | null): string[] {
+function scratchPlaces(owner: AgentUser | null): string[] {
   return [...new Set([tmpdir(), "/tmp", "/var/tmp", owner?.home ?? homedir(), "/dev/shm"])];
 }
 

@@ -51,10 +51,10 @@ function whyOutOfReach(binDirs: readonly string[]): string | null {
 
 function whyNoNamespace(): string | null {
   try {
-    execFileSync("unshare", ["-m", "true"], { stdio: "ignore" });
+    execFileSync("/usr/bin/unshare", ["-m", "true"], { stdio: "ignore" });
     return null;
   } catch {
-    return "needs unshare -m";
+    return "needs /usr/bin/unshare -m";
   }
 }
 
@@ -109,8 +109,12 @@ function ended(argv: readonly string[], cwd: string, env: Record<string, string>
   const child = spawn(argv[0]!, argv.slice(1), { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (chunk) => void (stdout += String(chunk)));
-  child.stderr.on("data", (chunk) => void (stderr += String(chunk)));
+  child.stdout.on("data", (chunk) => {
+    stdout += String(chunk);
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += String(chunk);
+  });
   return new Promise((done) => child.once("close", (code) => done({ code, stdout, stderr })));
 }
 
@@ -211,7 +215,7 @@ describe.runIf(closed === null)("tito run on a read-only root (O.112)", () => {
       ...["/tmp", "/var/tmp", "/root"].map((dir) => `(! mountpoint -q ${dir} || mount -o remount,ro,bind ${dir})`),
       withShm ? "mount -t tmpfs tmpfs /dev/shm" : "mount -t tmpfs -o ro tmpfs /dev/shm",
     ];
-    return ["unshare", "-m", "sh", "-c", `${mounts.join(" && ")} && exec "$@"`, "sh"];
+    return ["/usr/bin/unshare", "-m", "sh", "-c", `${mounts.join(" && ")} && exec "$@"`, "sh"];
   };
 
   it("falls back to a place that can be written to, and says which", async () => {
