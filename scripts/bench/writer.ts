@@ -7,10 +7,10 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { crc32c } from "../../packages/format/src/crc32c.js";
-import { nodeDisk } from "../../packages/format/src/disk.js";
-import { FrameFile } from "../../packages/format/src/frame-file.js";
+import { nodeDisk } from "../../packages/format/src/disk/disk.js";
+import { crc32c } from "../../packages/format/src/frame/crc32c.js";
 import { encodeRecord, type TrajectoryWriter } from "../../packages/format/src/index.js";
+import { FrameFile } from "../../packages/format/src/write/frame-file.js";
 import { ids, openWriter, turn } from "../../packages/format/test/support/records.js";
 
 interface Row {

@@ -2,34 +2,14 @@
  * @tito/format owns the bytes of a segment file: record types, frames, checksums, the digest chain, limits, reader and writer.
  * It never decides where a turn belongs and never speaks HTTP.
  */
-export { formatAnchor, parseAnchor, parseAnchors } from "./anchors.js";
-export { BodyStore, rebuildBodyFrom } from "./body-delta.js";
-export { crc32c } from "./crc32c.js";
-export { sha256 } from "./digest.js";
-export { type Disk, type FileStatus, nodeDisk } from "./disk.js";
-export { ERROR_CODES, type ErrorCode, TitoError, type TitoErrorOptions } from "./errors.js";
-export { chainDigest, encodeFrame, FRAME_HEADER_BYTES, FRAME_MAGIC } from "./frame.js";
-export type { Durability, Head } from "./frame-file.js";
-export { LIMITS } from "./limits.js";
-export { type LineStatus, Lines, promptDigest, rebuildLines } from "./lines.js";
-export { HMAC_KEY_BYTES_MIN } from "./mac.js";
-export {
-  MANIFEST_SCHEMA,
-  type Manifest,
-  type ManifestCounts,
-  type ManifestFile,
-  type ManifestStatus,
-  parseManifest,
-} from "./manifest.js";
-export type { ContentPart, Message, Role, ToolCall, ToolDefinition } from "./messages.js";
-export {
-  float32FromBytes,
-  float64FromBytes,
-  int32FromBytes,
-  littleEndianBytes,
-  toLogprobs,
-  toTokenIds,
-} from "./numbers.js";
+
+export { type Disk, type FileStatus, nodeDisk } from "./disk/disk.js";
+export { fromSystem } from "./disk/system-error.js";
+export { isTrajectoryId } from "./disk/trajectory-dir.js";
+export { crc32c } from "./frame/crc32c.js";
+export { chainDigest, encodeFrame, FRAME_HEADER_BYTES, FRAME_MAGIC } from "./frame/frame.js";
+export { HMAC_KEY_BYTES_MIN } from "./frame/mac.js";
+export { type LineStatus, Lines, promptDigest, rebuildLines } from "./read/lines.js";
 export {
   findTrajectories,
   type ReadOptions,
@@ -39,9 +19,7 @@ export {
   readSegment,
   readTrajectory,
   rebuildBody,
-} from "./read-trajectory.js";
-export { decodeRecord, encodeRecord, type NamedRecord } from "./record-codec.js";
-export * from "./records.js";
+} from "./read/read-trajectory.js";
 export {
   type FrameItem,
   type GapItem,
@@ -50,9 +28,7 @@ export {
   type ScanItem,
   type ScanOptions,
   scanFile,
-} from "./scan.js";
-export { fromSystem } from "./system-error.js";
-export { isTrajectoryId } from "./trajectory-dir.js";
+} from "./read/scan.js";
 export {
   danglingCalls,
   type JournalFile,
@@ -63,13 +39,44 @@ export {
   type SegmentLog,
   type TrajectoryLog,
   turnsInCommitOrder,
-} from "./trajectory-log.js";
-export { type VerifyOptions, verifyTrajectory } from "./verify.js";
-export { missingTrajectory } from "./verify-missing.js";
-export type { Finding, FindingCode, Severity, TrajectoryVerdict, VerifyCounts, VerifyStatus } from "./verify-types.js";
-export { createTrajectoryWriter, type TrajectoryWriter } from "./writer.js";
+} from "./read/trajectory-log.js";
+export { type AnchoredHead, formatAnchor, parseAnchor, parseAnchors } from "./record/anchors.js";
+export { BodyStore, rebuildBodyFrom } from "./record/body-delta.js";
+export { sha256 } from "./record/digest.js";
+export { ERROR_CODES, type ErrorCode, TitoError, type TitoErrorOptions } from "./record/errors.js";
+export { LIMITS } from "./record/limits.js";
+export {
+  MANIFEST_SCHEMA,
+  type Manifest,
+  type ManifestCounts,
+  type ManifestFile,
+  type ManifestStatus,
+  parseManifest,
+} from "./record/manifest.js";
+export type { ContentPart, Message, Role, ToolCall, ToolDefinition } from "./record/messages.js";
+export {
+  float32FromBytes,
+  float64FromBytes,
+  int32FromBytes,
+  littleEndianBytes,
+  toLogprobs,
+  toTokenIds,
+} from "./record/numbers.js";
+export { decodeRecord, encodeRecord, type NamedRecord } from "./record/record-codec.js";
+export * from "./record/records.js";
+export { type VerifyOptions, verifyTrajectory } from "./verify/verify.js";
+export { missingTrajectory } from "./verify/verify-missing.js";
 export type {
-  AnchoredHead,
+  Finding,
+  FindingCode,
+  Severity,
+  TrajectoryVerdict,
+  VerifyCounts,
+  VerifyStatus,
+} from "./verify/verify-types.js";
+export type { Durability, Head } from "./write/frame-file.js";
+export { createTrajectoryWriter, type TrajectoryWriter } from "./write/writer.js";
+export type {
   CommitInput,
   IntentInput,
   JournalRecordName,
@@ -78,4 +85,4 @@ export type {
   SealInput,
   TrajectoryWriterOptions,
   WriterState,
-} from "./writer-types.js";
+} from "./write/writer-types.js";

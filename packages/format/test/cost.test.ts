@@ -1,10 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { rebuildLines } from "../src/lines.js";
-import type { Message } from "../src/messages.js";
-import { readTrajectory } from "../src/read-trajectory.js";
-import { encodeRecord } from "../src/record-codec.js";
+import { rebuildLines } from "../src/read/lines.js";
+import { readTrajectory } from "../src/read/read-trajectory.js";
+import type { Message } from "../src/record/messages.js";
+import { encodeRecord } from "../src/record/record-codec.js";
 import { concat, ids, intent, openWriter, tempDir, turn } from "./support/turns.js";
 
 function bytesOf(dir: string): number {

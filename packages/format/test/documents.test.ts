@@ -1,13 +1,13 @@
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { ERROR_CODES } from "../src/errors.js";
-import { CHAIN_START, encodeFrame, FRAME_HEADER_BYTES, FRAME_MAGIC } from "../src/frame.js";
-import { LIMITS } from "../src/limits.js";
-import { MAC_TYPE } from "../src/mac.js";
-import { unpackPayload } from "../src/payload.js";
-import { encodeRecord } from "../src/record-codec.js";
-import { FORMAT_VERSION, RecordType } from "../src/records.js";
+import { CHAIN_START, encodeFrame, FRAME_HEADER_BYTES, FRAME_MAGIC } from "../src/frame/frame.js";
+import { MAC_TYPE } from "../src/frame/mac.js";
+import { ERROR_CODES } from "../src/record/errors.js";
+import { LIMITS } from "../src/record/limits.js";
+import { unpackPayload } from "../src/record/payload.js";
+import { encodeRecord } from "../src/record/record-codec.js";
+import { FORMAT_VERSION, RecordType } from "../src/record/records.js";
 import { ids, turn } from "./support/records.js";
 
 const docs = (name: string): string =>

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { dumpRecords } from "../src/dump.js";
-import { rebuildLines } from "../src/lines.js";
-import { findTrajectories, readSegment, readTrajectory } from "../src/read-trajectory.js";
-import { verifyTrajectory } from "../src/verify.js";
+import { dumpRecords } from "../src/read/dump.js";
+import { rebuildLines } from "../src/read/lines.js";
+import { findTrajectories, readSegment, readTrajectory } from "../src/read/read-trajectory.js";
+import { verifyTrajectory } from "../src/verify/verify.js";
 
 const root = path.resolve(import.meta.dirname, "../../../fixtures/segments");
 const v1 = path.join(root, "v1");

@@ -3,8 +3,8 @@ import { execFileSync, spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { readTrajectory } from "../src/read-trajectory.js";
-import { verifyTrajectory } from "../src/verify.js";
+import { readTrajectory } from "../src/read/read-trajectory.js";
+import { verifyTrajectory } from "../src/verify/verify.js";
 import { writeLargeSegment } from "./support/large-segment.js";
 import { Conversation, openWriter, tempDir } from "./support/turns.js";
 

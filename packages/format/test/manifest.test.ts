@@ -1,10 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseManifest } from "../src/manifest.js";
-import { findTrajectories, readManifest, readTrajectory } from "../src/read-trajectory.js";
-import { danglingCalls } from "../src/trajectory-log.js";
-import { verifyTrajectory } from "../src/verify.js";
+import { findTrajectories, readManifest, readTrajectory } from "../src/read/read-trajectory.js";
+import { danglingCalls } from "../src/read/trajectory-log.js";
+import { parseManifest } from "../src/record/manifest.js";
+import { verifyTrajectory } from "../src/verify/verify.js";
 import { Conversation, intent, openWriter, tempDir } from "./support/turns.js";
 
 const lost = { call_id: "a-1", reason: "cut", status: 200, detail: "", lost_tokens: true, at_ms: 1 };

@@ -1,9 +1,9 @@
 /** A segment file of 64 kB turns, as large as wanted: what is measured by the megabyte. */
 import fs from "node:fs";
 import path from "node:path";
-import { CHAIN_START, encodeFrame } from "../../src/frame.js";
-import { encodeRecord } from "../../src/record-codec.js";
-import { RecordType } from "../../src/records.js";
+import { CHAIN_START, encodeFrame } from "../../src/frame/frame.js";
+import { encodeRecord } from "../../src/record/record-codec.js";
+import { RecordType } from "../../src/record/records.js";
 import { ids, sha, turn } from "./records.js";
 
 /** Writes `dir/segments/000001.seg` with about `bytes` bytes and answers its path. It has no journal: verify calls it tampered, after it has walked it all. */

@@ -1,6 +1,5 @@
 /** Bytes in memory as a file to read, in as many pieces as a test wants: a read may be as short as `readBytesMax`. */
-import type { Disk } from "../../src/disk.js";
-import { nodeDisk } from "../../src/disk.js";
+import { type Disk, nodeDisk } from "../../src/disk/disk.js";
 
 export function memoryDisk(bytes: Uint8Array, readBytesMax = Number.POSITIVE_INFINITY): Disk {
   return {

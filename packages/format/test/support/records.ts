@@ -1,10 +1,10 @@
 /** Records for tests: whole, small, and the same at every run. */
 import { createHash } from "node:crypto";
-import { promptDigest } from "../../src/lines.js";
-import { toLogprobs } from "../../src/numbers.js";
-import type { TurnRecord } from "../../src/records.js";
-import { createTrajectoryWriter, type TrajectoryWriter } from "../../src/writer.js";
-import type { TrajectoryWriterOptions } from "../../src/writer-types.js";
+import { promptDigest } from "../../src/read/lines.js";
+import { toLogprobs } from "../../src/record/numbers.js";
+import type { TurnRecord } from "../../src/record/records.js";
+import { createTrajectoryWriter, type TrajectoryWriter } from "../../src/write/writer.js";
+import type { TrajectoryWriterOptions } from "../../src/write/writer-types.js";
 
 export function sha(text: string): Uint8Array {
   return createHash("sha256").update(text).digest();

@@ -1,7 +1,7 @@
 /** The bytes of a segment file made in memory, and where its frames begin and end. */
-import { CHAIN_START, encodeFrame } from "../../src/frame.js";
-import { encodeRecord } from "../../src/record-codec.js";
-import { RecordType } from "../../src/records.js";
+import { CHAIN_START, encodeFrame } from "../../src/frame/frame.js";
+import { encodeRecord } from "../../src/record/record-codec.js";
+import { RecordType } from "../../src/record/records.js";
 import { Conversation, sha } from "./records.js";
 
 export interface SegmentBytes {

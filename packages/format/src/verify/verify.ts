@@ -1,0 +1,485 @@
+/**
+ * Is a trajectory whole, and is it what was written? Walks every file once, keeps a line a turn and nothing of the payloads, and compares the witnesses:
+ * checksums, chains, commits, headers, manifest, and what was kept outside (anchors, the HMAC key). docs/format.md#verify
+ */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { readSmallFile } from "../disk/read-small.js";
+import {
+  bootOfJournal,
+  COMPLETE_FILE,
+  journalName,
+  MANIFEST_FILE,
+  SEGMENTS_DIR,
+  segmentOfName,
+} from "../disk/trajectory-dir.js";
+import { MacVerifier } from "../frame/mac.js";
+import { listFiles, readManifest, readRecords } from "../read/read-trajectory.js";
+import type { RecordPlace } from "../read/trajectory-log.js";
+import type { AnchoredHead } from "../record/anchors.js";
+import { TitoError } from "../record/errors.js";
+import { LIMITS } from "../record/limits.js";
+import { COMPLETE_SCHEMA, type Manifest } from "../record/manifest.js";
+import type { NamedRecord } from "../record/record-codec.js";
+import type { CommitRecord, JournalHeader, SegmentHeader, TurnRecord } from "../record/records.js";
+import { checkFile, type ExpectedHead, emptyEnd, type FileCheck, type FileEnd } from "./verify-file.js";
+import {
+  checkHeads,
+  checkSuccession,
+  ExpectedHeads,
+  hasHeaderless,
+  journalsBefore,
+  type Opened,
+} from "./verify-heads.js";
+import { compareManifest, markCut } from "./verify-manifest.js";
+import { findMissing } from "./verify-missing.js";
+import { fileBytes, sizesIn } from "./verify-sizes.js";
+import { Findings, type Severity, type TrajectoryVerdict, type VerifyCounts } from "./verify-types.js";
+
+export interface VerifyOptions {
+  /** Heads that were kept outside; those of other trajectories are ignored. A trajectory that none of them names is not confirmed: incomplete. */
+  anchors?: readonly AnchoredHead[];
+  hmacKey?: Uint8Array;
+  onProgress?: (progress: { file: string; bytes: number; bytesTotal: number }) => void;
+}
+
+/** How often a trajectory that was written meanwhile is read again. */
+const READS_MAX = 5;
+
+/**
+ * Verifies the trajectory in `dir`. Throws `not_found` when nothing says that one was ever there, and `io` when a file can not be read; all else is a finding.
+ * One that is being written is read again until it stood still: files that are read at different times contradict each other.
+ */
+export function verifyTrajectory(dir: string, options: VerifyOptions = {}): TrajectoryVerdict {
+  const missing = findMissing(dir, options.anchors ?? []);
+  if (missing !== null) return missing;
+  for (let read = 1; ; read++) {
+    const before = sizesIn(dir);
+    const verdict = new Verification(dir, options).run();
+    if (before === null || before === sizesIn(dir)) return verdict;
+    if (read < READS_MAX) continue;
+    const findings = new Findings();
+    findings.addFile("incomplete", "not_sealed", COMPLETE_FILE, "it is being written, faster than it can be read");
+    return { ...verdict, findings: findings.list, findings_left_off: 0, status: findings.status };
+  }
+}
+
+/** A commit frame that still waits for its turn frame. */
+interface OpenCommit {
+  commit: CommitRecord;
+  journal: string;
+  bootId: string | null;
+  place: RecordPlace;
+}
+
+const COMPLETE_BYTES_MAX = 4096;
+
+/** Null also for what is no file: the witness is not there. */
+function readOrNull(file: string, bytesMax: number): Buffer | null {
+  try {
+    return readSmallFile(file, bytesMax);
+  } catch (error) {
+    if (!TitoError.is(error) || error.code === "io") throw error;
+    return null;
+  }
+}
+
+interface BootSeen {
+  /** Its journal has a seal. */
+  sealed: boolean;
+  /** A journal of it is damaged. */
+  damaged: boolean;
+  /** Its files show that it did not end in order. */
+  disturbed: boolean;
+  /** Something that it released, or said when it was sealed, may have gone with the power. */
+  mayLose: boolean;
+}
+
+class Verification {
+  private readonly findings = new Findings();
+  private readonly counts: VerifyCounts = {
+    files: 0,
+    bytes: 0,
+    records: 0,
+    turns: 0,
+    sampled_tokens: 0,
+    calls: 0,
+    gaps: 0,
+  };
+  private readonly mac: MacVerifier | null = null;
+  private readonly macs = new Map<number, { seen: number; last: number }>();
+  private readonly ends = new Map<string, FileEnd>();
+  /** Links, directories and pipes that stand where files belong. */
+  private readonly notFiles = new Set<string>();
+  /** `file seq` of the turn frame → commit, until it is found. */
+  private readonly commits = new Map<string, OpenCommit>();
+  private readonly uncommitted: { callId: string; bootId: string | null; place: RecordPlace }[] = [];
+  private readonly delivered = new Set<string>();
+  /** Calls whose end is known: a turn, a gap, an uncaptured or a replay record. */
+  private readonly ended = new Set<string>();
+  private readonly gapped = new Set<string>();
+  private readonly asked = new Map<string, RecordPlace>();
+  private readonly boots = new Map<string | null, BootSeen>();
+  /** Journal file → highest sequence number that an anchor outside confirms. */
+  private readonly anchored = new Map<string, number>();
+  private readonly journals: Opened<JournalHeader>[];
+  private readonly segments: Opened<SegmentHeader>[];
+  private readonly bytesTotal: number;
+  private readonly trajectoryId: string;
+  private manifest: Manifest | null = null;
+  private complete = false;
+
+  constructor(
+    private readonly dir: string,
+    private readonly options: VerifyOptions,
+  ) {
+    const names = listFiles(dir);
+    this.journals = names.journals.map((file) => this.open(file, "journal_header"));
+    this.segments = names.segments.map((name) => this.open(`${SEGMENTS_DIR}/${name}`, "segment_header"));
+    this.bytesTotal = [...this.journals, ...this.segments].reduce((sum, { file }) => sum + this.sizeOf(file), 0);
+    this.readSealFiles();
+    const first =
+      this.journals.find((item) => item.header !== null) ?? this.segments.find((item) => item.header !== null);
+    this.trajectoryId =
+      first?.header?.trajectory_id ?? this.manifest?.trajectory_id ?? path.basename(path.resolve(dir));
+    if (options.hmacKey !== undefined) this.mac = new MacVerifier(options.hmacKey, this.trajectoryId, this.bytesTotal);
+  }
+
+  private sizeOf(file: string): number {
+    return fileBytes(path.join(this.dir, file));
+  }
+
+  /** Of a boot before the last one, or of one that nobody knows while there were several. */
+  private isOfEarlierBoot(file: string): boolean {
+    const opened = [...this.journals, ...this.segments].find((item) => item.file === file);
+    const last = this.journals.findLast((item) => item.header !== null)?.header?.boot_id;
+    const bootId = opened?.header?.boot_id;
+    return bootId === undefined ? (this.manifest?.counts.boots ?? 0) > 1 : bootId !== last;
+  }
+
+  /** What the files of a boot told about it. */
+  private boot(bootId: string | null): BootSeen {
+    const known = this.boots.get(bootId);
+    if (known !== undefined) return known;
+    const headers = this.journals.flatMap(({ header }) =>
+      header !== null && header.boot_id === bootId ? [header] : [],
+    );
+    const boot: BootSeen = {
+      sealed: false,
+      damaged: false,
+      disturbed: false,
+      // written without syncs, or its journal broke and was followed by another: the end of that one was never durable
+      mayLose: headers.length !== 1 || headers[0]!.durability === "write",
+    };
+    this.boots.set(bootId, boot);
+    return boot;
+  }
+
+  /** The header alone. */
+  private open<H>(file: string, name: "journal_header" | "segment_header"): Opened<H> {
+    try {
+      return this.readHeader(file, name);
+    } catch (error) {
+      if (!TitoError.is(error) || error.code !== "format_invalid") throw error;
+      this.findings.addFile("tampered", "wrong_place", file, error.message);
+      this.notFiles.add(file);
+      return { file, header: null, torn: true };
+    }
+  }
+
+  private readHeader<H>(file: string, name: "journal_header" | "segment_header"): Opened<H> {
+    for (const item of readRecords(path.join(this.dir, file), file, { mode: "tail" })) {
+      const header = item.kind === "record" && item.named.name === name ? (item.named.record as H) : null;
+      return { file, header, torn: item.kind === "gap" && item.gap.reason === "torn_tail" };
+    }
+    return { file, header: null, torn: true };
+  }
+
+  private readSealFiles(): void {
+    try {
+      this.manifest = readManifest(this.dir);
+    } catch (error) {
+      if (!TitoError.is(error) || error.code === "io") throw error;
+      this.findings.addFile("damaged", "manifest_unreadable", MANIFEST_FILE, error.message);
+    }
+    const file = path.join(this.dir, COMPLETE_FILE);
+    this.complete = fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+    if (!this.complete) return;
+    const manifest = readOrNull(path.join(this.dir, MANIFEST_FILE), LIMITS.manifestBytesMax);
+    const sha256 = manifest === null ? null : createHash("sha256").update(manifest).digest("hex");
+    const text = readOrNull(file, COMPLETE_BYTES_MAX)?.toString("utf8") ?? "";
+    if (!text.includes(`"${COMPLETE_SCHEMA}"`) || sha256 === null || !text.includes(`"${sha256}"`)) {
+      this.findings.addFile(
+        "tampered",
+        "manifest_mismatch",
+        COMPLETE_FILE,
+        "it does not name the manifest that is here",
+      );
+    }
+  }
+
+  run(): TrajectoryVerdict {
+    const { findings } = this;
+    const expected = this.expectHeads();
+    for (const journal of this.journals) this.walkJournal(journal, expected.of(journal.file));
+    const { manifest, complete, ends, counts, journals } = this;
+    for (const segment of this.segments) this.walkSegment(segment);
+    const isEarlier = (file: string): boolean => this.isOfEarlierBoot(file);
+    const check = manifest === null ? null : { manifest, complete, ends, counts, findings, isEarlier };
+    if (check !== null) markCut(check);
+    checkHeads(expected.all, { journals, ends, findings });
+    checkSuccession(expected.all, { journals, ends, findings });
+    this.checkCommits();
+    this.checkCalls();
+    this.checkMacs();
+    if (check !== null) compareManifest(check);
+    if (!complete) findings.addFile("incomplete", "not_sealed", COMPLETE_FILE, "the trajectory was not sealed");
+    return {
+      dir: this.dir,
+      trajectory_id: this.trajectoryId,
+      status: findings.status,
+      findings: findings.list,
+      findings_left_off: findings.leftOff,
+      counts,
+      head: this.lastHead(),
+    };
+  }
+
+  /** What anchors, segment headers and later journals say about the heads that journals had. */
+  private expectHeads(): ExpectedHeads {
+    const expected = new ExpectedHeads();
+    const { anchors } = this.options;
+    const own = anchors?.filter((anchor) => anchor.trajectory === this.trajectoryId) ?? [];
+    if (anchors !== undefined && own.length === 0) {
+      this.findings.addFile(
+        "incomplete",
+        "not_anchored",
+        "journal.seg",
+        `no anchor names trajectory ${this.trajectoryId}: nothing outside confirms it`,
+      );
+    }
+    for (const anchor of own) {
+      const { seq, bytes } = anchor;
+      expected.add(
+        [journalName(anchor.boot)],
+        "anchor",
+        { seq, digest: Buffer.from(anchor.digest, "hex"), bytes },
+        "an anchor",
+      );
+    }
+    for (const { file, header } of this.segments) {
+      if (header === null || header.previous_head === null) continue;
+      const files = this.journals.filter((item) => item.header?.boot_id === header.boot_id).map((item) => item.file);
+      expected.add(files, "own", header.previous_head, file);
+    }
+    this.journals.forEach(({ file, header }, index) => {
+      if (header === null || header.previous_head === null) return;
+      const before = journalsBefore(this.journals, index).map((item) => item.file);
+      expected.add(before, "earlier", header.previous_head, file);
+    });
+    return expected;
+  }
+
+  private walkJournal(journal: Opened<JournalHeader>, expected: Map<number, ExpectedHead[]>): void {
+    const { file, header } = journal;
+    const bootId = header?.boot_id ?? null;
+    const misplaced = header !== null && header.boot !== bootOfJournal(file);
+    this.checkOpening(journal, misplaced);
+    const end = this.walk(file, expected, (named, place) => this.onJournalRecord(named, place, bootId));
+    const boot = this.boot(bootId);
+    boot.sealed ||= end.sealed && bootId !== null;
+    boot.damaged ||= end.damaged;
+    boot.disturbed ||= end.torn || end.damaged;
+    for (const heads of expected.values()) {
+      for (const head of heads) {
+        if (head.met && head.kind === "anchor")
+          this.anchored.set(file, Math.max(head.seq, this.anchored.get(file) ?? -1));
+      }
+    }
+  }
+
+  private walkSegment(segment: Opened<SegmentHeader>): void {
+    const { file, header } = segment;
+    const misplaced = header !== null && header.segment !== segmentOfName(path.basename(file))?.segment;
+    this.checkOpening(segment, misplaced);
+    const bootId = header?.boot_id ?? null;
+    if (header !== null && !this.journals.some((item) => item.header?.boot_id === bootId)) {
+      const severity = hasHeaderless(this.journals) ? "damaged" : "tampered";
+      const message = "the journal of the boot that wrote this file is not there";
+      this.findings.addFile(severity, "file_missing", file, message);
+    }
+    const turnsBefore = this.counts.turns;
+    const end = this.walk(file, new Map(), (named, place) => {
+      if (named.name === "turn") this.onTurn(named.record, place, bootId);
+      else if (named.name === "segment_header" && place.seq > 0) this.misplacedRecord(named, place);
+      else if (!["segment_header", "seal", "parked"].includes(named.name)) this.misplacedRecord(named, place);
+    });
+    this.boot(bootId).disturbed ||= end.torn || end.damaged || this.counts.turns === turnsBefore;
+  }
+
+  private misplacedRecord(named: NamedRecord, place: RecordPlace): void {
+    this.findings.add("tampered", "wrong_place", place, `a ${named.name} record has no place here`);
+  }
+
+  private walk(
+    file: string,
+    expected: Map<number, ExpectedHead[]>,
+    onRecord: (named: NamedRecord, place: RecordPlace) => void,
+  ): FileEnd {
+    const { dir, findings, mac, macs, counts } = this;
+    const tornSeverity = this.complete ? "note" : "incomplete";
+    const check: FileCheck = { dir, file, findings, mac, macs, tornSeverity, expected, onRecord };
+    const end = this.notFiles.has(file) ? { ...emptyEnd(file, 0), damaged: true } : checkFile(check, this.sizeOf(file));
+    this.ends.set(file, end);
+    counts.files++;
+    counts.bytes += end.bytes;
+    counts.records += end.records;
+    this.options.onProgress?.({ file, bytes: counts.bytes, bytesTotal: this.bytesTotal });
+    return end;
+  }
+
+  /** The first record is the file's header, and the header says this trajectory and this number. */
+  private checkOpening(opened: Opened<JournalHeader | SegmentHeader>, misplaced: boolean): void {
+    const { file, header } = opened;
+    if (header === null) {
+      // a writer that is killed between creating a file and the end of its first write leaves an empty or torn one
+      const severity = !opened.torn ? "damaged" : this.complete ? "note" : "incomplete";
+      this.findings.addFile(severity, "no_header", file, "the file has no header record");
+    } else if (misplaced || header.trajectory_id !== this.trajectoryId) {
+      this.findings.addFile("tampered", "wrong_place", file, "its header names another trajectory, segment or boot");
+    }
+  }
+
+  private onJournalRecord(named: NamedRecord, place: RecordPlace, bootId: string | null): void {
+    switch (named.name) {
+      case "intent":
+        this.asked.set(named.record.call_id, place);
+        this.counts.calls = this.asked.size;
+        return;
+      case "commit":
+        this.commits.set(`${named.record.file} ${named.record.seq}`, {
+          commit: named.record,
+          journal: place.file,
+          bootId,
+          place,
+        });
+        return;
+      case "delivery":
+        if (named.record.outcome === "delivered") this.delivered.add(named.record.call_id);
+        return;
+      case "replay":
+        this.ended.add(named.record.replay_call_id);
+        return;
+      case "uncaptured":
+        this.ended.add(named.record.call_id);
+        if (named.record.lost_tokens)
+          this.findings.add("incomplete", "lost_call", place, `call ${named.record.call_id}: ${named.record.reason}`);
+        return;
+      case "gap":
+        this.onGap(named.record.call_id, named.record.reason, place);
+        return;
+      case "journal_header":
+        if (place.seq > 0) this.misplacedRecord(named, place);
+        return;
+      case "lifecycle":
+      case "seal":
+        return;
+      case "segment_header":
+      case "turn":
+      case "parked":
+        this.misplacedRecord(named, place);
+    }
+  }
+
+  private onGap(callId: string | null, reason: string, place: RecordPlace): void {
+    this.counts.gaps++;
+    this.findings.add("incomplete", "recorded_gap", place, callId === null ? reason : `call ${callId}: ${reason}`);
+    if (callId === null) return;
+    this.ended.add(callId);
+    this.gapped.add(callId);
+  }
+
+  private onTurn(turn: TurnRecord, place: RecordPlace, bootId: string | null): void {
+    this.counts.turns++;
+    this.counts.sampled_tokens += turn.sampled_ids.length;
+    this.ended.add(turn.call_id);
+    const key = `${place.file} ${place.seq}`;
+    const waiting = this.commits.get(key);
+    if (waiting === undefined) {
+      this.uncommitted.push({ callId: turn.call_id, bootId, place });
+      return;
+    }
+    this.commits.delete(key);
+    const { digest, bytes, call_id } = waiting.commit;
+    if (call_id !== turn.call_id || bytes !== place.bytes || Buffer.compare(digest, place.digest) !== 0) {
+      this.findings.add(
+        "tampered",
+        "turn_replaced",
+        place,
+        `commit ${waiting.commit.commit} names another turn at this place`,
+      );
+    }
+  }
+
+  /** Commits without a turn, and turns without a commit. */
+  private checkCommits(): void {
+    for (const { commit, journal, bootId, place } of this.commits.values()) {
+      const end = this.ends.get(commit.file);
+      const boot = this.boot(bootId);
+      const released = this.delivered.has(commit.call_id) || (this.anchored.get(journal) ?? -1) >= place.seq;
+      const what = `commit ${commit.commit} (call ${commit.call_id}) names record ${commit.seq} of ${commit.file}, which is not there`;
+      boot.disturbed = true;
+      // its end is known: it was recorded, and is gone
+      this.ended.add(commit.call_id);
+      if (this.gapped.has(commit.call_id)) continue;
+      const code = end === undefined && (boot.sealed || released) ? "file_missing" : "turn_missing";
+      if (end?.damaged) this.findings.add("damaged", "turn_missing", place, what);
+      else if (boot.sealed || released) this.findings.add(boot.mayLose ? "damaged" : "tampered", code, place, what);
+      // a power cut between the two syncs of one commit leaves the journal ahead of the segment; nothing was released
+      else this.findings.add("incomplete", "turn_missing", place, what);
+    }
+    for (const { callId, bootId, place } of this.uncommitted) {
+      const boot = this.boot(bootId);
+      boot.disturbed = true;
+      if (this.gapped.has(callId)) continue;
+      const severity = boot.damaged ? "damaged" : !boot.sealed ? "note" : boot.mayLose ? "damaged" : "tampered";
+      this.findings.add(severity, "turn_without_commit", place, `no commit names the turn of call ${callId}`);
+    }
+  }
+
+  private checkCalls(): void {
+    for (const [callId, place] of this.asked) {
+      if (this.ended.has(callId)) continue;
+      this.findings.add("incomplete", "dangling_call", place, `call ${callId} was asked and its end is not known`);
+    }
+  }
+
+  /** Numbers of keyed digests have no hole, except where unsynced records went with the power: then something else shows it. */
+  private checkMacs(): void {
+    for (const [number, { seen, last }] of this.macs) {
+      if (seen === last + 1) continue;
+      const bootId = this.journals.find((item) => item.header?.boot === number)?.header?.boot_id;
+      const severity = this.counts.gaps > 0 ? "incomplete" : this.severityOfLostNumbers(bootId);
+      const message = `${last + 1} records were signed in this boot and ${seen} are there`;
+      this.findings.addFile(severity, "mac_missing", journalName(number), message);
+    }
+  }
+
+  private severityOfLostNumbers(bootId: string | undefined): Severity {
+    if (bootId === undefined) return "damaged";
+    const { disturbed, sealed, damaged, mayLose } = this.boot(bootId);
+    if (disturbed && !sealed) return "incomplete";
+    return damaged || mayLose ? "damaged" : "tampered";
+  }
+
+  private lastHead(): AnchoredHead | null {
+    for (const { file, header } of [...this.journals].reverse()) {
+      const head = this.ends.get(file)?.head;
+      if (header === null || head === null || head === undefined) continue;
+      const digest = Buffer.from(head.digest).toString("hex");
+      return { trajectory: this.trajectoryId, boot: header.boot, seq: head.seq, digest, bytes: head.bytes };
+    }
+    return null;
+  }
+}
