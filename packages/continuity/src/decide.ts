@@ -1,8 +1,10 @@
 /** The decision: which segment a turn extends, or where a new one begins. Tokens decide; see docs/continuity.md. */
 import type { DecisionEvidence } from "@tito/format";
-import { type Opening, openingOf } from "./opening.js";
+import { placeOfDifference } from "./id-place.js";
+import { type Opening, type OpeningFacts, openingOf } from "./opening.js";
 import { messagesKeep } from "./place.js";
 import { climb, deepestMarks, idAt, linesThrough, type Point, walk } from "./prefix-tree.js";
+import type { DifferenceTexts } from "./reply-part.js";
 import {
   type EngineState,
   lastTurn,
@@ -18,6 +20,8 @@ import type { Decision, EngineTurn } from "./types.js";
 export interface DecideOptions {
   /** Call id of the checkpoint that was fixed when the prompt was built from it (incremental mode). Else the longest one wins. */
   checkpoint?: string;
+  /** The texts that {@link textsWanted} asked for: they make a drift's cause certain. They never change where the turn goes. */
+  texts?: DifferenceTexts;
 }
 
 /**
@@ -28,7 +32,7 @@ export function decide(state: EngineState, turn: EngineTurn, options: DecideOpti
   const match = walk(state.tree, turn.prompt_ids);
   const winner = winningTurn(state, match, options.checkpoint);
   if (winner !== null && isOpenTip(state, winner)) return appendTo(state, turn, winner, match);
-  return open(state, turn, winner, match);
+  return open(state, turn, { winner, match, texts: options.texts ?? null });
 }
 
 /** The longest checkpoint that the prompt starts with. Ties: delivered before undelivered, then the latest commit. */
@@ -92,10 +96,11 @@ function changedContract(winner: TurnEntry, turn: EngineTurn): Pick<DecisionEvid
   return { cause: null, cause_detail: null };
 }
 
-function open(state: EngineState, turn: EngineTurn, winner: TurnEntry | null, match: Point): Decision {
+function open(state: EngineState, turn: EngineTurn, found: Omit<OpeningFacts, "continued">): Decision {
+  const { winner, match } = found;
   const closed = winner !== null && isTip(state, winner) ? segmentOf(state, winner.segment) : null;
   const continued = closed !== null && closed.closed !== null && !closed.continued ? closed : null;
-  const opening = openingOf(state, turn, { winner, continued, match });
+  const opening = openingOf(state, turn, { ...found, continued });
   const line = continued ?? parentLine(state, match, preferred(state, opening, winner));
   const tokens = continued === null ? match.depth : lineTokens(continued);
   const against = opening.against ?? (line === null ? null : lastTurn(line));
@@ -135,3 +140,35 @@ function parentLine(state: EngineState, match: Point, first: Segment | null): Se
   if (first !== null && lines.includes(first)) return first;
   return lines.reduce((best, line) => (beats(lastTurn(line), lastTurn(best)) ? line : best));
 }
+
+/** Ids on one side of a difference whose text is worth asking for. */
+const TEXT_IDS_MAX = 4096;
+/** Causes that ids and messages alone leave in doubt. */
+const IN_DOUBT: ReadonlySet<string | null> = new Set([
+  "retokenised",
+  "template_rewrite",
+  "tool_arguments_reserialised",
+]);
+
+/**
+ * The ids whose texts would make the cause of a decision certain: the earlier line's from where its reply begins to where it ends, and the
+ * prompt's at least as far. Null when nothing is in doubt.
+ */
+export function textsWanted(
+  state: EngineState,
+  turn: EngineTurn,
+  decision: Decision,
+): { earlier: Int32Array; now: Int32Array } | null {
+  const { against_call_id, cause } = decision.evidence;
+  const against = against_call_id == null ? undefined : state.turns.get(against_call_id);
+  if (!IN_DOUBT.has(cause) || against === undefined) return null;
+  const place = placeOfDifference(state, against, { ids: turn.prompt_ids, match: walk(state.tree, turn.prompt_ids) });
+  if (place?.reply == null) return null;
+  const start = Math.min(place.at, place.reply.start);
+  const end = place.reply.end;
+  if (end - start > TEXT_IDS_MAX) return null;
+  return { earlier: place.line.slice(start, end), now: place.prompt.slice(start, end + (end - start) + RUN_ON_IDS) };
+}
+
+/** Ids of the prompt beyond twice the reply, so that the text of a reply in longer tokens is there as a whole. */
+const RUN_ON_IDS = 64;

@@ -2,8 +2,11 @@
 
 /** docs/continuity.md gives an example of each; a test keeps the two equal. */
 export const DRIFT_CAUSES = {
-  tool_arguments_reserialised: "tool-call arguments came back as the same JSON value in another spelling",
+  tool_arguments_reserialised:
+    "tool-call arguments are the same JSON value in another spelling, by the harness or by what printed them",
   tool_call_rewritten: "a tool call came back with another value in its arguments or as another tool",
+  tool_call_dropped: "an assistant message came back without tool calls that it had",
+  tool_call_id_renamed: "a tool call came back under another id, and the template prints ids",
   tool_renamed: "a tool call came back under another name, otherwise unchanged",
   reasoning_dropped: "the reasoning text was left out",
   reasoning_trimmed: "the reasoning text lost white space at its ends",
@@ -23,8 +26,8 @@ export const DRIFT_CAUSES = {
   volatile_text: "text that the harness changes by itself (billing header, reminder, date) differs",
   ghost_turn: "the history holds an assistant message that was never completed or never sampled in that form",
   merged_turn: "two replies came back as one assistant message",
-  template_rewrite: "the messages are equal; the template prints old turns otherwise after a new user message",
-  retokenised: "the messages are equal; the sampled ids are not the ones the tokenizer chooses for their text",
+  template_rewrite: "the messages are equal; the template prints an old one otherwise than before",
+  retokenised: "the same text; the sampled ids are not the ones the tokenizer chooses for it",
   unknown: "the messages differ in a way that no other cause names",
 } as const;
 export type DriftCause = keyof typeof DRIFT_CAUSES;

@@ -1,10 +1,14 @@
-/** Names the message-level cause of a drift. Looks at messages only; the ids have already decided. */
+/** Names the cause of a drift: where the ids differ says which message and part it is about, then the messages say what happened to it. The ids have already decided. */
 import type { Message } from "@tito/format";
 import { type Drift, drift } from "./drift-causes.js";
-import { type DriftPlace, explainMisalignment, summaryIn } from "./explain-misalignment.js";
-import { compareMessages, flatText, type MessageDifference } from "./message.js";
-import { type HarnessRules, NO_RULES, withoutVolatile } from "./rules.js";
-import { sameIdentity } from "./same-identity.js";
+import { explainEqual } from "./explain-equal.js";
+import { explainMessage } from "./explain-message.js";
+import { type DriftPlace, explainMisalignment } from "./explain-misalignment.js";
+import type { IdPlace } from "./id-place.js";
+import { compareMessages, type MessageDifference } from "./message.js";
+import { pairsUp } from "./pair-messages.js";
+import { type DifferenceTexts, estimatedPart, partInText } from "./reply-part.js";
+import { type HarnessRules, NO_RULES } from "./rules.js";
 
 export interface DriftInput {
   /** The earlier turn's request messages. */
@@ -18,112 +22,107 @@ export interface DriftInput {
   rules?: HarnessRules;
   /** Texts of recent summaries that the policy itself wrote. */
   summaries?: readonly string[];
+  /** Where the ids differ; without it only the messages speak. */
+  place?: IdPlace | null;
+  /** The texts around the place, where somebody can decode ids. */
+  texts?: DifferenceTexts | null;
 }
 
 /** Differences that most templates print alike; they explain a drift only when nothing else does. */
-const FAINT: ReadonlySet<MessageDifference> = new Set(["content_shape", "role_alias"]);
+const FAINT: ReadonlySet<MessageDifference> = new Set([
+  "content_shape",
+  "role_alias",
+  "tool_call_ids_renamed",
+  "tool_call_id",
+]);
 
-/** The first difference in the order of the prompt gives the cause. */
+/** The first difference that the ids show gives the cause. */
 export function explainDrift(input: DriftInput): Drift {
   if (input.contract_changed) return drift("contract_changed", "the renderer contract differs");
-  if (input.tools_changed) return drift("tools_changed", "the tools list differs");
+  const place = input.place ?? null;
+  // Templates print the tools before the first reply, so a difference in a sampled reply has another cause.
+  if (input.tools_changed && (place?.reply == null || place.at < place.reply.start))
+    return drift("tools_changed", "the tools list differs");
+  return explainByMessages(input, place) ?? explainEqualMessages(input, place);
+}
+
+/** The first message that differs where the ids do; null when the messages there are equal. */
+function explainByMessages(input: DriftInput, place: IdPlace | null): Drift | null {
   const rules = input.rules ?? NO_RULES;
   const earlier = [...input.previous, input.reply];
   const { next } = input;
-  let faint: number | null = null;
+  const [from, to] = place === null ? [0, earlier.length - 1] : [place.from, place.to];
   for (let i = 0; i < Math.min(earlier.length, next.length); i++) {
-    const differences = compareMessages(earlier[i]!, next[i]!, rules);
-    const material = differences.find((difference) => !FAINT.has(difference));
-    if (material === undefined) {
-      if (differences.length > 0) faint ??= i;
-      continue;
-    }
-    const place = { earlier, next, index: i, rules, summaries: input.summaries ?? [] };
-    if (!sameIdentity(earlier[i]!, next[i]!)) return explainMisalignment(place);
-    return explainMessage(place, material);
+    const stored = earlier[i]!;
+    const returned = next[i]!;
+    const differences = compareMessages(stored, returned, rules).filter((one) => !FAINT.has(one));
+    if (differences.length === 0) continue;
+    const at: DriftPlace = { earlier, next, index: i, rules, summaries: input.summaries ?? [] };
+    if (!pairsUp(at)) return i <= to ? explainMisalignment(at) : null;
+    // The template does not print what differs here: the ids agree behind it.
+    if (i < from) continue;
+    if (i > to) return null;
+    const shown = shownDifference(differences, stored, { input, place, index: i });
+    return shown === null ? null : explainMessage(at, shown);
   }
-  if (next.length < earlier.length)
+  if (next.length < earlier.length && next.length <= to)
     return drift(
       "history_truncated",
       `the request ends ${earlier.length - next.length} message(s) before the earlier one`,
     );
-  return explainEqualMessages(next.slice(earlier.length), faint);
+  return null;
 }
 
-/** All messages are equal, so the template or the tokenizer makes the difference. */
-function explainEqualMessages(added: readonly Message[], faint: number | null): Drift {
-  if (added.some((message) => message.role === "user"))
-    return drift("template_rewrite", "all messages are equal and a new user message follows");
-  if (faint !== null) return drift("content_reshaped", `message ${faint}: same text in another shape`);
+/** Of several differences of a message the one in the part where the ids differ; null when the ids certainly differ in a part that is equal. */
+function shownDifference(
+  differences: readonly MessageDifference[],
+  stored: Message,
+  { input, place, index }: { input: DriftInput; place: IdPlace | null; index: number },
+): MessageDifference | null {
+  const first = differences[0]!;
+  if (place?.reply == null || index !== place.to || stored.role !== "assistant") return first;
+  const read = input.texts == null ? null : partInText(stored, input.texts);
+  if (input.texts != null && read === null) return null;
+  const found = read === null ? estimatedPart(stored, { ...place, reply: place.reply }) : { part: read, sure: true };
+  const inPart = differences.find((difference) => PART_OF[difference] === found.part);
+  if (inPart !== undefined) return inPart;
+  // What differs is printed behind the place: something before it differs too, in ids alone.
+  const behind = differences.every((difference) => order(PART_OF[difference]) > order(found.part));
+  return found.sure && behind ? null : first;
+}
+
+const PARTS = ["reasoning", "content", "tool_calls", "end"] as const;
+const order = (part: (typeof PARTS)[number] | undefined): number => (part === undefined ? -1 : PARTS.indexOf(part));
+
+/** The part of a reply that a difference is in. */
+const PART_OF: Partial<Record<MessageDifference, (typeof PARTS)[number]>> = {
+  reasoning_trimmed: "reasoning",
+  reasoning_absent: "reasoning",
+  reasoning: "reasoning",
+  content_trimmed: "content",
+  content: "content",
+  name_listed: "tool_calls",
+  name: "tool_calls",
+  arguments_format: "tool_calls",
+  arguments: "tool_calls",
+  tool_call_ids: "tool_calls",
+};
+
+/** The messages are equal where the ids differ, so the template, the spelling or the tokenizer makes the difference. */
+function explainEqualMessages(input: DriftInput, place: IdPlace | null): Drift {
+  const earlier = [...input.previous, input.reply];
+  const userFollows = input.next.slice(earlier.length).some((message) => message.role === "user");
+  if (place !== null) {
+    const faint = earlier.slice(place.from, place.to + 1).flatMap((stored, i) => {
+      const returned = input.next[place.from + i];
+      const found = returned === undefined ? [] : compareMessages(stored, returned, input.rules);
+      return found.filter((one) => FAINT.has(one)).map((difference) => ({ message: place.from + i, difference }));
+    });
+    const { texts = null } = input;
+    return explainEqual({ place, reply: earlier[place.to], faint, texts, user_follows: userFollows });
+  }
+  if (userFollows) return drift("template_rewrite", "all messages are equal and a new user message follows");
+  const faint = earlier.findIndex((stored, i) => compareMessages(stored, input.next[i]!, input.rules).length > 0);
+  if (faint >= 0) return drift("content_reshaped", `message ${faint}: same text in another shape`);
   return drift("retokenised", "all messages are equal and no user message follows");
-}
-
-/** The same message by role and ids, with another spelling or value. */
-function explainMessage(place: DriftPlace, difference: MessageDifference): Drift {
-  const stored = place.earlier[place.index]!;
-  const where = `message ${place.index} (${stored.role})`;
-  switch (difference) {
-    case "reasoning_absent":
-      return drift("reasoning_dropped", `${where}: reasoning left out`);
-    case "reasoning_trimmed":
-      return drift("reasoning_trimmed", `${where}: white space around the reasoning`);
-    case "reasoning":
-      return drift("reasoning_changed", `${where}: another reasoning text`);
-    case "arguments_format":
-      return drift("tool_arguments_reserialised", `${where}: same JSON value, other spelling`);
-    case "arguments":
-      return drift("tool_call_rewritten", `${where}: another value in the arguments`);
-    case "name_listed":
-      return drift("tool_renamed", `${where}: renamed as the rules of ${place.rules.harness} list it`);
-    case "name":
-      return explainRename(place, where);
-    case "content_trimmed":
-      return stored.role === "system" || stored.role === "developer"
-        ? drift("system_changed", `${where}: white space`)
-        : drift("content_trimmed", `${where}: white space around the text`);
-    case "content":
-      return explainContent(place, where);
-    case "content_shape":
-    case "role_alias":
-      return drift("content_reshaped", `${where}: same text in another shape`);
-    case "role":
-    case "tool_call_id":
-    case "tool_call_ids":
-      return explainMisalignment(place);
-  }
-}
-
-function explainRename(place: DriftPlace, where: string): Drift {
-  const differences = compareMessages(place.earlier[place.index]!, place.next[place.index]!, place.rules);
-  if (differences.includes("arguments"))
-    return drift("tool_call_rewritten", `${where}: another tool and other arguments`);
-  return drift("tool_renamed", `${where}: another tool name`);
-}
-
-function explainContent(place: DriftPlace, where: string): Drift {
-  const stored = flatText(place.earlier[place.index]!.content);
-  const returned = flatText(place.next[place.index]!.content);
-  const role = place.earlier[place.index]!.role;
-  const left = withoutVolatile(stored, place.rules);
-  const right = withoutVolatile(returned, place.rules);
-  if (left.text === right.text) {
-    const names = [...new Set([...left.names, ...right.names])].join(", ");
-    return drift("volatile_text", `${where}: ${names}`);
-  }
-  if (role === "system" || role === "developer") return drift("system_changed", `${where}: another text`);
-  const summary = summaryIn([place.next[place.index]!], place.rules, place.summaries);
-  if (role === "assistant" && summary !== null) return drift("compaction", `${where}: ${summary}`);
-  if (role === "tool") return explainToolResult(stored, returned, where, place.rules);
-  if (role === "assistant" && returned.length > stored.length && stored !== "" && returned.includes(stored))
-    return drift("merged_turn", `${where}: the reply's text with more text around it`);
-  if (role === "user") return explainMisalignment(place);
-  return drift("content_changed", `${where}: another text`);
-}
-
-function explainToolResult(stored: string, returned: string, where: string, rules: HarnessRules): Drift {
-  const placeholder = rules.pruned_markers.find((marker) => returned.includes(marker) && !stored.includes(marker));
-  if (placeholder !== undefined) return drift("tool_results_pruned", `${where}: placeholder of ${rules.harness}`);
-  if (returned.length < stored.length)
-    return drift("tool_results_pruned", `${where}: ${stored.length} characters became ${returned.length}`);
-  return drift("content_changed", `${where}: another result`);
 }

@@ -31,11 +31,13 @@ export function explainMisalignment(place: DriftPlace): Drift {
   if (summary !== null) return drift("compaction", `${where}: ${summary}`);
   if (mergesCalls(stored, returned)) return drift("merged_turn", `${where}: the reply's tool calls among others`);
   const inserted = indexOfMessage(next, stored, index + 1, index + INSERTED_MAX);
-  if (inserted >= 0) return explainInsertion(next.slice(index, inserted), where, place.rules);
+  if (inserted >= 0) return explainInsertion(next.slice(index, inserted), { where, first: index === 0 }, place.rules);
   const isReply = index === earlier.length - 1;
   if (isReply && returned.role !== "assistant")
     return drift("reply_dropped", `${where}: the reply is not in the history`);
   const leftOut = indexOfMessage(earlier, returned, index + 1, earlier.length - 1);
+  if (leftOut >= 0 && earlier.slice(index, leftOut).every(isSystem))
+    return drift("system_changed", `${where}: the system message was left out`);
   if (leftOut >= 0) return drift("history_truncated", `${where}: ${leftOut - index} message(s) left out`);
   if (isReplacedByLess(place))
     return drift("compaction", `${where}: fewer messages took the place of the earlier ones`);
@@ -60,23 +62,31 @@ export function summaryIn(
   return null;
 }
 
-function mergesCalls(stored: Message, returned: Message): boolean {
+/** True when the returned message holds all calls of the stored one, and others. */
+export function mergesCalls(stored: Message, returned: Message): boolean {
   const ids = (stored.tool_calls ?? []).map((call) => call.id);
   const others = new Set((returned.tool_calls ?? []).map((call) => call.id));
   return ids.length > 0 && others.size > ids.length && ids.every((id) => others.has(id));
 }
+
+export const isSystem = (message: Message): boolean => message.role === "system" || message.role === "developer";
 
 function indexOfMessage(messages: readonly Message[], wanted: Message, from: number, to: number): number {
   for (let i = from; i <= to && i < messages.length; i++) if (recognisable(wanted, messages[i]!)) return i;
   return -1;
 }
 
-function explainInsertion(inserted: readonly Message[], where: string, rules: HarnessRules): Drift {
+function explainInsertion(
+  inserted: readonly Message[],
+  { where, first }: { where: string; first: boolean },
+  rules: HarnessRules,
+): Drift {
   if (inserted.some((message) => message.role === "assistant"))
     return drift("ghost_turn", `${where}: an assistant message that was never sampled was put in`);
   const volatile = inserted.map((message) => withoutVolatile(flatText(message.content), rules));
   if (volatile.every((rest) => rest.text.trim() === ""))
     return drift("volatile_text", `${where}: ${volatile.flatMap((rest) => rest.names).join(", ")} put in`);
+  if (first && inserted.every(isSystem)) return drift("system_changed", `${where}: a system message was put in`);
   return drift("history_edited", `${where}: ${inserted.length} message(s) put in`);
 }
 

@@ -3,7 +3,7 @@
  * It never touches bytes or sockets and never changes a token.
  */
 export { commit } from "./commit.js";
-export { type DecideOptions, decide } from "./decide.js";
+export { type DecideOptions, decide, textsWanted } from "./decide.js";
 export { CAUSE_DETAIL_MAX, DRIFT_CAUSES, type Drift, type DriftCause, METRICS } from "./drift-causes.js";
 export { type DriftCost, type DriftReport, driftReport, type ReportedTurn } from "./drift-report.js";
 export { expectedPrefix } from "./expected-prefix.js";
@@ -34,6 +34,7 @@ export {
 } from "./message.js";
 export { type RealignInput, type Realignment, realign } from "./realign.js";
 export { APPEND_REASONS, type AppendReason, OPENING_REASONS, type OpeningReason } from "./reasons.js";
+export type { DifferenceTexts } from "./reply-part.js";
 export { isCheckpointable, type Restored, type RestoredTurn, restore } from "./restore.js";
 export { type EarlierCall, type RetryEvidence, type RetryFacts, retryOf } from "./retry.js";
 export { type HarnessRules, type LaneCondition, type LaneRule, NO_RULES, type VolatileText } from "./rules.js";

@@ -69,7 +69,7 @@ function broken(
   const moved = next.some((other, i) => i !== index && recognisable(message, other));
   const sameText = flatText(message.content) === flatText(returned.content);
   if (difference === "role") return fallback(sameText && !moved ? "role_changed" : "message_missing", where);
-  if (moved || (difference !== "tool_call_ids" && !sameIdentity(message, returned)))
+  if (moved || (!difference.startsWith("tool_call_ids") && !sameIdentity(message, returned)))
     return fallback("message_missing", where);
   return fallback(reasonOf(difference), where);
 }
@@ -79,6 +79,7 @@ function reasonOf(difference: BreakingDifference): FallbackReason {
     case "role":
       return "role_changed";
     case "tool_call_ids":
+    case "tool_call_ids_renamed":
       return "tool_calls_changed";
     case "tool_call_id":
       return "message_missing";

@@ -4,9 +4,11 @@ import { explainDrift } from "./explain-drift.js";
 import { summaryIn } from "./explain-misalignment.js";
 import { rulesFor } from "./harness-rules.js";
 import { historyMessages } from "./history.js";
+import { placeOfDifference } from "./id-place.js";
 import { deepestMarks, linesThrough, type Point } from "./prefix-tree.js";
 import type { OpeningReason } from "./reasons.js";
 import { containedReply, rewrittenReply, sameConversation } from "./relation.js";
+import type { DifferenceTexts } from "./reply-part.js";
 import { type EngineState, lastTurn, type Segment, segmentOf, type TurnEntry } from "./state.js";
 import type { EngineTurn } from "./types.js";
 
@@ -29,6 +31,8 @@ export interface OpeningFacts {
   /** The closed segment whose tip the prompt extends, not yet continued. */
   continued: Segment | null;
   match: Point;
+  /** The texts around the first difference, where the caller can decode ids. */
+  texts: DifferenceTexts | null;
 }
 
 /** The first rule that holds decides; docs/continuity.md lists them in this order. */
@@ -64,9 +68,11 @@ function forkReason(state: EngineState, turn: EngineTurn, winner: TurnEntry): Op
 
 /** The messages continue a turn that the ids do not extend. */
 function driftedFrom(state: EngineState, turn: EngineTurn, facts: OpeningFacts): Opening | null {
-  const base = containedReply(state, turn.messages) ?? rewrittenBase(state, turn, facts) ?? summarised(state, turn);
-  if (base === null || base === facts.winner) return null;
-  if (facts.winner !== null && base.end_tokens <= facts.winner.end_tokens) return null;
+  const contained = containedReply(state, turn.messages);
+  const base =
+    [contained, rewrittenBase(state, turn, facts)].find((found) => found !== null && isBehind(found, facts.winner)) ??
+    (contained === null ? summarised(state, turn) : null);
+  if (base === null || !isBehind(base, facts.winner)) return null;
   if (!base.checkpointable && facts.winner !== null)
     return { reason: "after_incomplete", drift: null, against: facts.winner };
   const found = explainDrift({
@@ -77,8 +83,15 @@ function driftedFrom(state: EngineState, turn: EngineTurn, facts: OpeningFacts):
     contract_changed: base.renderer_contract !== turn.renderer_contract,
     rules: rulesFor(turn.harness),
     summaries: state.summaries,
+    place: placeOfDifference(state, base, { ids: turn.prompt_ids, match: facts.match }),
+    texts: facts.texts,
   });
   return { reason: reasonOf(found.cause), drift: found, against: base };
+}
+
+/** True when a turn holds more than what the prompt starts with. */
+function isBehind(turn: TurnEntry, winner: TurnEntry | null): boolean {
+  return winner === null || (turn !== winner && turn.end_tokens > winner.end_tokens);
 }
 
 /** Causes that are reasons of their own; all others are `drift`. */

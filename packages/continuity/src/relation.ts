@@ -3,7 +3,7 @@ import type { Message } from "@tito/format";
 import { historyMessages } from "./history.js";
 import { canonicalMessage, flatText } from "./message.js";
 import { replyKeys } from "./reply-keys.js";
-import { recognisable } from "./same-identity.js";
+import { equalButForIds, recognisable } from "./same-identity.js";
 import type { EngineState, TurnEntry } from "./state.js";
 
 /** Replies with the same text (“ok”) that are tried. */
@@ -37,7 +37,10 @@ export function containedReplies(state: EngineState, messages: readonly Message[
 export function rewrittenReply(turn: TurnEntry, messages: readonly Message[]): "rewritten" | "dropped" | null {
   const at = turn.history.length;
   if (messages.length <= at) return null;
-  const same = historyMessages(turn.history).every((message, i) => recognisable(message, messages[i]!));
+  const same = historyMessages(turn.history).every((message, i) => {
+    const other = messages[i]!;
+    return recognisable(message, other) || equalButForIds(message, other);
+  });
   if (!same) return null;
   return messages[at]!.role === "assistant" ? "rewritten" : "dropped";
 }

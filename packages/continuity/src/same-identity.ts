@@ -18,3 +18,18 @@ export function recognisable(a: Message, b: Message): boolean {
   if (a.tool_call_id !== undefined || (a.tool_calls?.length ?? 0) > 0) return true;
   return canonicalMessage(a).text.trim() === canonicalMessage(b).text.trim();
 }
+
+/** True when two messages say the same in everything but the ids of their calls. */
+export function equalButForIds(a: Message, b: Message): boolean {
+  const left = canonicalMessage(a);
+  const right = canonicalMessage(b);
+  return (
+    left.role === right.role &&
+    left.text.trim() === right.text.trim() &&
+    left.tool_calls.length === right.tool_calls.length &&
+    left.tool_calls.every((call, i) => {
+      const other = right.tool_calls[i]!;
+      return call.name === other.name && call.arguments === other.arguments;
+    })
+  );
+}

@@ -2,8 +2,11 @@
 import type { Message } from "@tito/format";
 import { flatText } from "../src/index.js";
 
-/** `keep`: old turns print as they are. `strip`: reasoning before the last user message is not printed, as many templates do. */
-export type Template = "keep" | "strip";
+/**
+ * `keep`: old turns print as they are. `strip`: reasoning before the last user message is not printed, as many templates do. `ids`: ids of
+ * calls are printed. `respell`: arguments of old turns are printed as Python writes JSON.
+ */
+export type Template = "keep" | "strip" | "ids" | "respell";
 
 export class Vocabulary {
   private readonly ids = new Map<string, number>();
@@ -35,7 +38,7 @@ export function promptTokens(parts: PromptParts): string[] {
   const lastUser = parts.messages.findLastIndex((message) => message.role === "user");
   const printed = parts.messages.flatMap((message, i) => {
     const strip = parts.template === "strip" && i < lastUser;
-    return [`<${message.role}>`, ...bodyTokens(message, strip), "<end>"];
+    return [`<${message.role}>`, ...bodyTokens(message, parts.template, strip), "<end>"];
   });
   return [
     `<${parts.contract}>`,
@@ -46,15 +49,18 @@ export function promptTokens(parts: PromptParts): string[] {
 }
 
 /** The tokens that a policy samples for a reply; `|` in the reply's source splits a word otherwise than the tokenizer would. */
-export function sampledTokens(reply: Message): string[] {
-  return [...bodyTokens(reply, false), "<end>"];
+export function sampledTokens(reply: Message, template: Template = "keep"): string[] {
+  return [...bodyTokens(reply, template === "ids" ? template : "keep", false), "<end>"];
 }
 
-function bodyTokens(message: Message, stripReasoning: boolean): string[] {
-  const out: string[] = [];
+function bodyTokens(message: Message, template: Template, stripReasoning: boolean): string[] {
+  const out: string[] = template === "ids" && message.tool_call_id !== undefined ? [message.tool_call_id] : [];
   if (message.reasoning !== undefined && !stripReasoning) out.push("<think>", ...words(message.reasoning), "</think>");
   out.push(...words(flatText(message.content)));
-  for (const call of message.tool_calls ?? []) out.push("<call>", call.name, ...words(call.arguments), "</call>");
+  for (const call of message.tool_calls ?? []) {
+    const args = template === "respell" ? call.arguments.replace(/([:,])(?=\S)/g, "$1 ") : call.arguments;
+    out.push("<call>", ...(template === "ids" ? [call.id] : []), call.name, ...words(args), "</call>");
+  }
   return out;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Transcripts: commands in, decisions out. Lines that begin with `=` are what the engine answered; the rest is read.
  *
- *   call NAME [lane=… retry=NAME after=N aborted tools=… contract=… harness=… template=strip checkpoint=NAME commit=no]
+ *   call NAME [lane=… retry=NAME after=N aborted tools=… contract=… harness=… template=strip|ids|respell checkpoint=NAME commit=no]
  *     history NAME            the messages of that call and its reply
  *     system|developer|user: text      tool(ID): text      assistant: …
  *     reply: <think>…</think>text @call ID NAME ARGUMENTS
@@ -116,7 +116,7 @@ class Player {
     const turn: EngineTurn = {
       call_id: name,
       prompt_ids: this.vocabulary.encode(promptTokens({ messages, tools, contract, template })),
-      sampled_ids: this.vocabulary.encode(sampledTokens(source).filter((token) => token !== "|")),
+      sampled_ids: this.vocabulary.encode(sampledTokens(source, template).filter((token) => token !== "|")),
       checkpointable: !options.has("aborted"),
       lane: (options.get("lane") ?? "main") as EngineTurn["lane"],
       messages,

@@ -2,6 +2,7 @@
 import {
   classifyLane,
   type Decision,
+  type DifferenceTexts,
   decide,
   detectHarness,
   type EngineTurn,
@@ -87,8 +88,12 @@ export function place(
   unplaced: UnplacedTurn,
   tools: ToolDefinition[],
   prompt: PromptEvidence = FULL_HISTORY,
+  texts: DifferenceTexts | null = null,
 ): { decision: Decision; record: TurnRecord } {
-  const decision = decide(log.continuity, turn, prompt.checkpoint === null ? {} : { checkpoint: prompt.checkpoint });
+  const decision = decide(log.continuity, turn, {
+    ...(prompt.checkpoint === null ? {} : { checkpoint: prompt.checkpoint }),
+    ...(texts === null ? {} : { texts }),
+  });
   const sameTools = decision.kind === "append" && log.toolsOfSegment.get(decision.segment) === turn.tools_sha256;
   const record: TurnRecord = {
     ...unplaced,

@@ -7,6 +7,7 @@ import { TitoError, type ToolDefinition, type VersionSpan } from "@tito/format";
 import type { CallContext, IncomingCall } from "./call.js";
 import { engineTurn, laneOf, place, type UnplacedTurn } from "./decide.js";
 import type { DialectError, ReplyEvent } from "./dialect/neutral.js";
+import { type TextOf, textsOfDrift } from "./drift-texts.js";
 import { assembleMessage } from "./message.js";
 import type { PromptEvidence, PromptPlan } from "./prompt/source.js";
 import type { Delivery } from "./release.js";
@@ -162,10 +163,12 @@ export function putOnRecord(
   turn: EngineTurn,
   unplaced: UnplacedTurn,
   tools: ToolDefinition[],
-  prompt?: PromptEvidence,
+  prompt?: PromptEvidence & { textOf: TextOf | null },
 ): Promise<{ durable: Promise<unknown> }> {
   return log.inOrder(async () => {
-    const { decision, record } = place(log, turn, unplaced, tools, prompt);
+    const first = place(log, turn, unplaced, tools, prompt);
+    const texts = await textsOfDrift(log.continuity, turn, first.decision, prompt?.textOf ?? null);
+    const { decision, record } = texts === null ? first : place(log, turn, unplaced, tools, prompt, texts);
     const open =
       decision.kind === "append"
         ? null

@@ -18,8 +18,8 @@ const DRIFT = new Map([
   ["pi", "tool_arguments_reserialised"],
   ["pi-new", "tool_arguments_reserialised"],
   ["opencode", "tool_arguments_reserialised"],
-  ["mini-swe-agent", "retokenised"],
-  ["codex", "retokenised"],
+  ["mini-swe-agent", "tool_arguments_reserialised"],
+  ["codex", "tool_arguments_reserialised"],
   ["claude-code", "tool_arguments_reserialised"],
 ]);
 

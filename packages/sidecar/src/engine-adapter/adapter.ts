@@ -74,6 +74,8 @@ export interface EngineAdapter {
   contextTokens(target: EngineTarget): Promise<number | null>;
   /** The engine's own ids of a chat, by a route that samples nothing; null where there is none. */
   tokenizeChat(upstream: Upstream, model: string, chat: Record<string, unknown>): Promise<Int32Array | null>;
+  /** The text of ids, marks included; null where the engine does not tell at once. Absent: it has no such route, or renders nothing. */
+  textOf?(upstream: Upstream, model: string, ids: Int32Array): Promise<string | null>;
   /** How many prompt ids a chat body will have; null: it cannot be asked. @throws TitoError `bad_request` with the engine's words. */
   readonly countTokens: ((upstream: Upstream, model: string, chatBody: string) => Promise<number>) | null;
   /** Headers that keep the calls of a trajectory together. */

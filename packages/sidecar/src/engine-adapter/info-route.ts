@@ -24,6 +24,25 @@ export async function infoField(upstream: Upstream, paths: readonly string[], fi
   return null;
 }
 
+/** How long a small question beside a call may take; the answer to the harness waits for it. */
+const DETOKENIZE_TIMEOUT_MS = 1000;
+
+/** The text of ids by an engine's `/detokenize`, in its member `answer`; null where there is no such route, or no answer in a second. */
+export async function detokenize(
+  upstream: Upstream,
+  question: { model: string; tokens: number[]; skip_special_tokens?: false },
+  answer: string,
+): Promise<string | null> {
+  const body = JSON.stringify(question);
+  const signal = AbortSignal.timeout(DETOKENIZE_TIMEOUT_MS);
+  try {
+    const response = await upstream.send({ method: "POST", path: "/detokenize", body, headers: PROBE_HEADERS, signal });
+    return asString(asObject(await read(response))?.[answer]);
+  } catch {
+    return null;
+  }
+}
+
 /** A list of token ids, or null. */
 export function asIds(value: unknown): Int32Array | null {
   const whole = Array.isArray(value) && value.every((id) => Number.isInteger(id));

@@ -7,7 +7,7 @@ import { asArray, asCount, asObject, asString } from "../json/narrow.js";
 import { type EngineChunk, readEngineChunk, readIds, readLogprob, readPromptIds } from "../sample/engine-chunk.js";
 import type { Upstream } from "../sample/upstream.js";
 import type { ChatCall, ChunkReader, EngineAdapter, SentCall } from "./adapter.js";
-import { asIds, infoField, postJson } from "./info-route.js";
+import { asIds, detokenize, infoField, postJson } from "./info-route.js";
 import { highest, likeliestFirst } from "./openai-reply.js";
 import { SGLANG_GENERATE_PATH, sglangBody } from "./sglang-body.js";
 import { sglangReader } from "./sglang-reply.js";
@@ -34,6 +34,8 @@ export const sglang: EngineAdapter = {
   contextTokens: async ({ modelEntry }) => asCount(asObject(JSON.parse(modelEntry))?.max_model_len),
   tokenizeChat,
   countTokens: null,
+  textOf: (upstream, model, ids) =>
+    detokenize(upstream, { model, tokens: Array.from(ids), skip_special_tokens: false }, "text"),
   headers: () => ({}),
 };
 

@@ -7,7 +7,7 @@ import { readEngineChunk } from "../sample/engine-chunk.js";
 import { countPromptTokens } from "../sample/token-count.js";
 import type { Upstream } from "../sample/upstream.js";
 import type { EngineAdapter, EngineTarget, IdsCall, SentCall } from "./adapter.js";
-import { asIds, infoField, postJson } from "./info-route.js";
+import { asIds, detokenize, infoField, postJson } from "./info-route.js";
 import { likeliestFirst, openAiReader } from "./openai-reply.js";
 import {
   generates,
@@ -41,6 +41,7 @@ export function vllm(tokenRoute: boolean): EngineAdapter {
     contextTokens: async ({ modelEntry }) => asCount(asObject(JSON.parse(modelEntry))?.max_model_len),
     tokenizeChat,
     countTokens: countPromptTokens,
+    textOf: (upstream, model, ids) => detokenize(upstream, { model, tokens: Array.from(ids) }, "prompt"),
     headers: () => ({}),
   };
 }

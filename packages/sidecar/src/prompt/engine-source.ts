@@ -80,6 +80,7 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
         sampling: sampling.effective,
         resume: () => null,
         reader: () => chatReader(request),
+        textOf: async (ids) => (await facts.adapter.textOf?.(upstream, config.model, ids)) ?? null,
       };
     },
   };

@@ -76,6 +76,7 @@ export function rendererSource(
           return rest <= 0 ? null : callOf(joined(promptIds, sampledIds), rest);
         },
         reader: () => new TurnReader(renderer, context, request),
+        textOf: (ids) => renderer.decode(ids),
       };
     },
   };

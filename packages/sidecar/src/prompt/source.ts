@@ -5,6 +5,7 @@
 import type { EngineState } from "@tito/continuity";
 import type { DecisionEvidence, Junction, PromptMode } from "@tito/format";
 import type { NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
+import type { TextOf } from "../drift-texts.js";
 import type { SentCall } from "../engine-adapter/adapter.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import type { Sampled } from "../sample/sampled.js";
@@ -50,6 +51,8 @@ export interface PromptPlan extends PromptEvidence {
   resume(sampledIds: Int32Array): SentCall | null;
   /** A fresh reader for each attempt. */
   reader(): ReplyReader;
+  /** The text of ids, for the cause of a drift; null where nobody can tell. */
+  textOf: TextOf | null;
 }
 
 /** Turns the pieces of one reply into events, in order: the next chunk is read when the last one's events are there. */

@@ -1,0 +1,55 @@
+/** How many ids differ where two lines part: up to where both go on alike. */
+
+export interface IdChange {
+  /** Ids of the earlier line, and of the prompt, from the first difference to where both agree again. */
+  earlier: number;
+  now: number;
+}
+
+/** Equal ids after which two lines are taken to agree again; fewer are enough where one of the two ends with them. */
+const RUN_IDS = 4;
+/** As many are no chance agreement on a phrase that occurs twice: nothing longer is looked for. */
+const CERTAIN_RUN_IDS = 16;
+/** Longest change that is looked for with any lengths on both sides. */
+const CHANGE_IDS_MAX = 256;
+/** A longer one is found where one side is this short: a block that a template leaves out or puts in. */
+const SHORT_SIDE_MAX = 8;
+const LONG_SIDE_MAX = 65_536;
+
+/**
+ * The shortest change after which both lines certainly agree again: for long, or from inside the reply to its end at `end`. Else the one
+ * with the longest agreement; null when they never agree.
+ */
+export function changeAt(line: Int32Array, prompt: Int32Array, at: number, end: number): IdChange | null {
+  let best: IdChange | null = null;
+  let longest = RUN_IDS - 1;
+  for (const change of candidates(Math.max(line.length, prompt.length) - at)) {
+    const from = at + change.earlier;
+    const { length, ended } = agreement(line, from, prompt, at + change.now);
+    const toTheEnd = ended || (from < end && from + length >= end);
+    if (length > 0 && (toTheEnd || length >= CERTAIN_RUN_IDS)) return change;
+    if (length <= longest) continue;
+    longest = length;
+    best = change;
+  }
+  return best;
+}
+
+/** Changes from short to long. */
+function* candidates(ids: number): Generator<IdChange> {
+  for (let total = 1; total <= CHANGE_IDS_MAX; total++)
+    for (let earlier = 0; earlier <= total; earlier++) yield { earlier, now: total - earlier };
+  for (let length = CHANGE_IDS_MAX - SHORT_SIDE_MAX; length <= Math.min(ids, LONG_SIDE_MAX); length++)
+    for (let short = 0; short <= SHORT_SIDE_MAX; short++) {
+      yield { earlier: length, now: short };
+      yield { earlier: short, now: length };
+    }
+}
+
+/** Equal ids from two places on, as far as it matters. */
+function agreement(line: Int32Array, a: number, prompt: Int32Array, b: number): { length: number; ended: boolean } {
+  const most = Math.min(CERTAIN_RUN_IDS, line.length - a, prompt.length - b);
+  let length = 0;
+  while (length < most && line[a + length] === prompt[b + length]) length++;
+  return { length, ended: length === most };
+}
