@@ -1,16 +1,16 @@
 import { FaultBoard } from "./faults/board.js";
 import { PromptHistory } from "./generate/prompt-history.js";
-import { WeightVersion } from "./generate/weight-version.js";
+import { Traffic } from "./generate/traffic.js";
 import { loadModel } from "./lm/index.js";
 import { RequestLog } from "./log.js";
 import { type ModelDirectory, readModelDirectory } from "./model/directory.js";
 import { Vocabulary } from "./model/vocabulary.js";
 import type { ResolvedOptions } from "./options.js";
 import { createLmPolicy } from "./policy/lm.js";
-import type { Policy } from "./policy/policy.js";
 import { createScriptPolicy } from "./policy/script.js";
 import { readScript } from "./policy/script-schema.js";
 import { ChatTemplate } from "./render/template.js";
+import { WeightStore } from "./weights/weight-store.js";
 
 /** A script recites to prompts of any harness; the model's own limit does not matter to it. */
 const SCRIPT_MODEL_LEN = 262_144;
@@ -21,14 +21,14 @@ export interface Engine {
   directory: ModelDirectory;
   vocabulary: Vocabulary;
   template: ChatTemplate;
-  policy: Policy;
+  weights: WeightStore;
   /** Prompt and sampled tokens together. */
   maxModelLen: number;
   /** Seconds since 1970. */
   startedAt: number;
   board: FaultBoard;
   history: PromptHistory;
-  weightVersion: WeightVersion;
+  traffic: Traffic;
   log: RequestLog;
 }
 
@@ -37,31 +37,36 @@ export async function loadEngine(options: ResolvedOptions): Promise<Engine> {
   const directory = readModelDirectory(options.weights);
   const vocabulary = new Vocabulary(directory.tokenizer);
   const template = new ChatTemplate(directory.chatTemplate, `${options.weights}/chat_template.jinja`);
-  const policy = await loadPolicy(options, directory, vocabulary);
-  const ownLimit = policy.name === "lm" ? directory.maxPositionEmbeddings : SCRIPT_MODEL_LEN;
+  const weights = await loadWeights(options, directory, vocabulary);
+  const isModel = weights.current.policy.name === "lm";
+  const ownLimit = isModel ? directory.maxPositionEmbeddings : SCRIPT_MODEL_LEN;
   return {
     options,
     directory,
     vocabulary,
     template,
-    policy,
-    maxModelLen:
-      policy.name === "lm" ? Math.min(options.maxModelLen ?? ownLimit, ownLimit) : (options.maxModelLen ?? ownLimit),
+    weights,
+    maxModelLen: isModel ? Math.min(options.maxModelLen ?? ownLimit, ownLimit) : (options.maxModelLen ?? ownLimit),
     startedAt: Math.floor(Date.now() / 1000),
     board: new FaultBoard(),
     history: new PromptHistory({ keepsSequences: options.promptTokensDetails }),
-    weightVersion: new WeightVersion(),
+    traffic: new Traffic(),
     log: new RequestLog(options.logFile, options.testMode),
   };
 }
 
-async function loadPolicy(
+async function loadWeights(
   options: ResolvedOptions,
   directory: ModelDirectory,
   vocabulary: Vocabulary,
-): Promise<Policy> {
-  const { seed, logprobsMode, scriptFile } = options;
-  if (scriptFile === null) return createLmPolicy(await loadModel(options.weights), { seed, logprobsMode });
+): Promise<WeightStore> {
+  const { seed, logprobsMode, scriptFile, weights: dir } = options;
+  if (scriptFile === null) {
+    const model = await loadModel(dir);
+    const policy = createLmPolicy(model, { seed, logprobsMode });
+    return new WeightStore({ policy, dir, model }, { seed, logprobsMode });
+  }
   const [eosId = 0] = directory.eosIds;
-  return createScriptPolicy(readScript(scriptFile), { vocabulary, eosId, seed, logprobsMode });
+  const policy = createScriptPolicy(readScript(scriptFile), { vocabulary, eosId, seed, logprobsMode });
+  return new WeightStore({ policy, dir, model: null }, { seed, logprobsMode });
 }

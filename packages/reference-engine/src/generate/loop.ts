@@ -5,6 +5,7 @@ import { Detokenizer } from "../parse/detokenizer.js";
 import { type AnswerPiece, StopStrings } from "../parse/stop-strings.js";
 import type { Draw, Sampler } from "../policy/policy.js";
 import { type Finish, finishAt, type StopRules } from "./stop-rules.js";
+import type { Passage } from "./traffic.js";
 import { extendSpans, type WeightVersion, type WeightVersionSpan } from "./weight-version.js";
 
 /** What one choice has come to so far; the request log is written from it. */
@@ -22,6 +23,7 @@ export interface ChoiceLoop {
   vocabulary: Vocabulary;
   weightVersion: WeightVersion;
   hooks: FaultHooks;
+  passage: Passage;
   /** Fires when the client has gone. */
   signal: AbortSignal;
   /** Wait before each token. */
@@ -43,14 +45,17 @@ export interface Step {
 export async function* sampleChoice(loop: ChoiceLoop): AsyncGenerator<Step, void, void> {
   const text = new AnswerText(loop);
   const delayMs = loop.delayMs + loop.sampler.delayMs + loop.hooks.delayMs;
+  const either = AbortSignal.any([loop.signal, loop.passage.aborted]);
   for (;;) {
-    await pause(delayMs, loop.signal);
-    const aborted = await loop.hooks.beforeToken(loop.record.ids.length, loop.signal);
+    await pause(delayMs, either);
+    await loop.passage.untilRunning(either);
+    const aborted = await loop.hooks.beforeToken(loop.record.ids.length, either);
     if (loop.signal.aborted) return;
-    if (aborted) return yield endStep(loop, text, { reason: "abort", stopReason: null });
+    if (aborted || loop.passage.aborted.aborted)
+      return yield endStep(loop, text, { reason: "abort", stopReason: null });
     const draw = loop.sampler.next();
     if (draw === null) {
-      const cutShort = await loop.hooks.atEnd(loop.signal);
+      const cutShort = await loop.hooks.atEnd(either);
       return yield endStep(loop, text, { reason: cutShort ? "abort" : "length", stopReason: null });
     }
     keep(loop, draw);
@@ -59,7 +64,7 @@ export async function* sampleChoice(loop: ChoiceLoop): AsyncGenerator<Step, void
       yield { draws: [draw], pieces, finish };
       continue;
     }
-    const cutShort = await loop.hooks.atEnd(loop.signal);
+    const cutShort = await loop.hooks.atEnd(either);
     if (loop.signal.aborted) return;
     loop.record.finish = cutShort ? { reason: "abort", stopReason: null } : finish;
     return yield { draws: [draw], pieces, finish: loop.record.finish };

@@ -35,6 +35,11 @@ export class PromptHistory {
     return Math.min(longest, ids.length - 1);
   }
 
+  /** What was computed with other weights is no longer in the cache. */
+  forgetSequences(): void {
+    this.#sequences.length = 0;
+  }
+
   /** Remembers a sequence that was computed. */
   remember(ids: readonly number[]): void {
     if (!this.#keepsSequences) return;

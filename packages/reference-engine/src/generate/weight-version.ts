@@ -5,7 +5,7 @@ export interface WeightVersionSpan {
   end: number;
 }
 
-/** Which weights the engine says it samples with. A label: changing it changes no weights. */
+/** The label of one set of weights. Other weights have an object of their own; only `/test` routes change the label of this one. */
 export class WeightVersion {
   /** vLLM's own default. */
   #current = "default";

@@ -33,7 +33,7 @@ type ChatRequest = z.infer<typeof requestSchema>;
 export function readChatCall(engine: Engine, body: JsonBody): GenerationCall {
   const request = parseWith(requestSchema, body);
   // A script decides by itself what the answer looks like.
-  refuseUnsupported(body.fields, engine.policy.name === "script" ? ["response_format"] : []);
+  refuseUnsupported(body.fields, engine.weights.current.policy.name === "script" ? ["response_format"] : []);
   const readsToolCalls = (request.tools ?? []).length > 0 && request.tool_choice !== "none";
   refuseForcedCalls(engine, request);
   const topCount = request.logprobs === true ? (request.top_logprobs ?? 0) : null;
@@ -109,6 +109,7 @@ export function streamOf(request: Pick<ChatRequest, "stream" | "stream_options">
 /** A call cannot be forced on the model: that needs constrained decoding. A script decides by itself. */
 function refuseForcedCalls(engine: Engine, request: ChatRequest): void {
   const choice = request.tool_choice;
-  if (choice == null || choice === "auto" || choice === "none" || engine.policy.name === "script") return;
+  if (choice == null || choice === "auto" || choice === "none" || engine.weights.current.policy.name === "script")
+    return;
   throw badRequest("tool_choice other than auto or none is not supported by the embedded engine", "tool_choice");
 }

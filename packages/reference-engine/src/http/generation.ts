@@ -3,6 +3,8 @@ import { createHooks } from "../faults/hooks.js";
 import type { Fault } from "../faults/schema.js";
 import { coalesce } from "../generate/coalesce.js";
 import { type Step, sampleChoice } from "../generate/loop.js";
+import type { Passage } from "../generate/traffic.js";
+import type { NamedWeights } from "../weights/weight-store.js";
 import type { Choice, GenerationCall, ReplyFormat, Usage } from "./call.js";
 import { outputTooLong, promptTooLong, toApiError, unknownModel } from "./errors.js";
 import { strikeBeforeHeaders } from "./fault-replies.js";
@@ -27,6 +29,9 @@ export interface Run {
   reply: Reply;
   call: GenerationCall;
   choices: Choice[];
+  /** What the request began with; an update meanwhile changes nothing for it. */
+  weights: NamedWeights;
+  passage: Passage;
   format: ReplyFormat;
   fault: Fault | null;
   usage(): Usage;
@@ -38,16 +43,20 @@ export interface Run {
 export async function answer(engine: Engine, exchange: Exchange): Promise<void> {
   const { reply } = exchange;
   engine.board.count("running", 1);
+  let passage: Passage | null = null;
   try {
     const queued = engine.board.take(exchange.path, exchange.bodyText, { onlyNamed: false });
     if (queued !== null && (await strikeBeforeHeaders(engine, queued, reply))) return;
+    await engine.traffic.admit(reply.gone);
     const call = exchange.read(engine, readJsonBody(exchange.bodyText));
-    const run = startRun(engine, exchange, call, queued);
+    passage = engine.traffic.enter();
+    const run = startRun(engine, exchange, call, { queued, passage });
     if (run.fault !== queued && run.fault !== null && (await strikeBeforeHeaders(engine, run.fault, reply))) return;
     await (call.stream === null ? sendWhole(run) : sendStream(run));
   } catch (error) {
     sendError(reply, error);
   } finally {
+    passage?.leave();
     engine.board.count("running", -1);
     engine.board.count(reply.gone.aborted ? "aborted" : "finished", 1);
   }
@@ -59,11 +68,20 @@ function sendError(reply: Reply, error: unknown): void {
   else reply.cut("rst");
 }
 
-function startRun(engine: Engine, exchange: Exchange, call: GenerationCall, queued: Fault | null): Run {
+function startRun(
+  engine: Engine,
+  exchange: Exchange,
+  call: GenerationCall,
+  { queued, passage }: { queued: Fault | null; passage: Passage },
+): Run {
   if (call.model !== null && call.model !== engine.options.model) throw unknownModel(call.model);
   const limits = call.prompts.map((prompt) => outputLimit(engine, call, prompt.ids.length));
   const cached = call.prompts.map((prompt) => engine.history.cachedTokens(prompt.ids));
-  const choices = call.prompts.flatMap((_, index) => startChoices(engine, call, index, limits[index] ?? 1));
+  const weights = engine.weights.current;
+  const { version } = weights;
+  const choices = call.prompts.flatMap((_, index) =>
+    startChoices({ engine, weights, call }, index, limits[index] ?? 1),
+  );
   const fault = queued ?? choices.find(({ sampler }) => sampler.fault !== null)?.sampler.fault ?? null;
   const tokens = new TokenView({ vocabulary: engine.vocabulary, fault, ...call });
   const format = call.format({
@@ -73,9 +91,9 @@ function startRun(engine: Engine, exchange: Exchange, call: GenerationCall, queu
     choices,
     tokens,
     weightFields: ({ record }) =>
-      engine.weightVersion.everSet
+      version.everSet
         ? {
-            weight_version: record.weightVersions.at(-1)?.version ?? engine.weightVersion.current,
+            weight_version: record.weightVersions.at(-1)?.version ?? version.current,
             weight_versions: record.weightVersions,
           }
         : {},
@@ -86,6 +104,8 @@ function startRun(engine: Engine, exchange: Exchange, call: GenerationCall, queu
     reply: exchange.reply,
     call,
     choices,
+    weights,
+    passage,
     format,
     fault,
     usage: () =>
@@ -108,14 +128,18 @@ function outputLimit(engine: Engine, call: GenerationCall, promptTokens: number)
 }
 
 /** The n choices of one prompt; choices are numbered prompt by prompt. */
-function startChoices(engine: Engine, call: GenerationCall, promptIndex: number, maxTokens: number): Choice[] {
+function startChoices(
+  { engine, weights, call }: Pick<Run, "engine" | "weights" | "call">,
+  promptIndex: number,
+  maxTokens: number,
+): Choice[] {
   const prompt = call.prompts[promptIndex];
   if (prompt === undefined) return [];
   engine.history.remember(prompt.ids);
   const promptScores =
     call.promptLogprobs === null
       ? null
-      : engine.policy.scorePrompt(prompt.ids, call.promptLogprobs.temperature, call.promptLogprobs.topCount);
+      : weights.policy.scorePrompt(prompt.ids, call.promptLogprobs.temperature, call.promptLogprobs.topCount);
   return Array.from({ length: call.n }, (_, choice) => {
     const occurrence = engine.history.occurrence(prompt.ids);
     const sampling = call.sampling;
@@ -123,7 +147,7 @@ function startChoices(engine: Engine, call: GenerationCall, promptIndex: number,
       index: promptIndex * call.n + choice,
       prompt,
       occurrence,
-      sampler: engine.policy.start({ prompt, sampling, choice, occurrence, topCount: call.topCount ?? 0 }),
+      sampler: weights.policy.start({ prompt, sampling, choice, occurrence, topCount: call.topCount ?? 0 }),
       stop: { ...call.stop, maxTokens },
       record: { ids: [], logprobs: [], weightVersions: [], finish: null },
       promptScores,
@@ -143,7 +167,8 @@ async function* loggedSteps(run: Run, choice: Choice): AsyncGenerator<Step, void
       stop: choice.stop,
       skipSpecialTokens: run.call.skipSpecialTokens,
       vocabulary: run.engine.vocabulary,
-      weightVersion: run.engine.weightVersion,
+      weightVersion: run.weights.version,
+      passage: run.passage,
       hooks: createHooks(run.fault, run.engine.board),
       signal: run.reply.gone,
       delayMs: run.engine.options.tokenDelayMs,
@@ -159,9 +184,9 @@ async function* loggedSteps(run: Run, choice: Choice): AsyncGenerator<Step, void
   }
 }
 
-function logChoice({ engine, path, reply, call, fault }: Run, choice: Choice): void {
+function logChoice({ engine, weights, path, reply, call, fault }: Run, choice: Choice): void {
   const { record } = choice;
-  engine.history.remember([...choice.prompt.ids, ...record.ids]);
+  if (weights.policy === engine.weights.current.policy) engine.history.remember([...choice.prompt.ids, ...record.ids]);
   engine.log.add({
     request_id: reply.requestId,
     path,

@@ -10,7 +10,7 @@ export function listModels(engine: Engine): object {
         object: "model",
         created: engine.startedAt,
         owned_by: "vllm",
-        root: engine.options.weights,
+        root: engine.weights.current.dir,
         parent: null,
         max_model_len: engine.maxModelLen,
         permission: [],
@@ -21,5 +21,5 @@ export function listModels(engine: Engine): object {
 
 /** `GET /weight_info`. */
 export function weightInfo(engine: Engine): object {
-  return { weight_version: engine.weightVersion.current };
+  return { weight_version: engine.weights.current.version.current };
 }

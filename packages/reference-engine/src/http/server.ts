@@ -14,6 +14,7 @@ import { listModels, weightInfo } from "./model-info.js";
 import { Reply } from "./reply.js";
 import { gauges, queueFaults, setWeightVersion, waitForGauge } from "./test-routes.js";
 import { detokenizeIds, tokenizeText } from "./tokenize.js";
+import { addWeightRoutes } from "./weight-routes.js";
 
 /** What vLLM version the wire shapes are those of, and whose they really are. */
 const VERSION = "0.30.0+tito";
@@ -39,6 +40,7 @@ export function createApp(engine: Engine): App {
   app.get("/health", (c) => c.body(null, 200));
   app.get("/version", (c) => c.json({ version: VERSION }));
   app.get("/weight_info", (c) => c.json(weightInfo(engine)));
+  addWeightRoutes(app, engine);
   if (engine.options.testMode) addTestRoutes(app, engine);
   return app;
 }

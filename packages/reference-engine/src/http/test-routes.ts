@@ -20,8 +20,8 @@ export function queueFaults(engine: Engine, bodyText: string): object {
 
 /** `POST /test/weight_version`: from the next token on. */
 export function setWeightVersion(engine: Engine, bodyText: string): object {
-  engine.weightVersion.set(parseWith(versionSchema, readJsonBody(bodyText)).version);
-  return { weight_version: engine.weightVersion.current };
+  engine.weights.current.version.set(parseWith(versionSchema, readJsonBody(bodyText)).version);
+  return { weight_version: engine.weights.current.version.current };
 }
 
 /** `POST /test/wait`: answers once the gauge is high enough, so that tests need no sleep. */

@@ -11,8 +11,13 @@ const configSchema = z.looseObject({
   num_key_value_heads: z.int().min(1).max(16),
   head_dim: z.int().min(2).max(128).multipleOf(4),
   rms_norm_eps: z.number().positive(),
-  rope_theta: z.number().positive(),
+  /** Where transformers wrote the RoPE base before version 5. */
+  rope_theta: z.number().positive().optional(),
   rope_scaling: z.null().optional(),
+  /** Where it writes the base since. */
+  rope_parameters: z
+    .object({ rope_theta: z.number().positive(), rope_type: z.literal("default").optional() })
+    .nullish(),
   max_position_embeddings: z.int().min(16).max(8192),
   tie_word_embeddings: z.literal(true),
   attention_bias: z.literal(false),
@@ -45,6 +50,7 @@ export function parseConfig(text: string, file: string): ModelConfig {
   if (config.num_key_value_heads !== config.num_attention_heads) {
     throw invalidModel(file, "grouped key/value heads are not supported");
   }
+  const ropeBase = ropeBaseOf(config, file);
   return {
     vocabSize: config.vocab_size,
     hiddenSize: config.hidden_size,
@@ -53,9 +59,17 @@ export function parseConfig(text: string, file: string): ModelConfig {
     heads: config.num_attention_heads,
     headSize: config.head_dim,
     normEpsilon: config.rms_norm_eps,
-    ropeBase: config.rope_theta,
+    ropeBase,
     contextTokensMax: config.max_position_embeddings,
   };
+}
+
+function ropeBaseOf({ rope_theta, rope_parameters }: z.infer<typeof configSchema>, file: string): number {
+  const base = rope_parameters?.rope_theta ?? rope_theta;
+  if (base === undefined) throw invalidModel(file, "neither rope_theta nor rope_parameters.rope_theta is given");
+  if (rope_theta !== undefined && rope_theta !== base)
+    throw invalidModel(file, `rope_theta is ${rope_theta}, but rope_parameters.rope_theta is ${base}`);
+  return base;
 }
 
 /** JSON text → value, with the file named in the error. */

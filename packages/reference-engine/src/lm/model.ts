@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TitoError } from "@tito/format";
@@ -24,6 +26,8 @@ interface Session {
 export interface Model {
   readonly config: ModelConfig;
   readonly tokenizer: Tokenizer;
+  /** SHA-256 over config.json and model.safetensors as they were read. */
+  readonly digest: string;
   newSession(): Session;
   /** log π(ids[i] | ids[0..i)) at the temperature, float32-exact; position 0 is NaN. */
   logprobs(ids: ArrayLike<number>, temperature?: number): Float32Array;
@@ -31,27 +35,42 @@ export interface Model {
   scan(ids: ArrayLike<number>, visit: (position: number, logits: Float32Array) => void): void;
 }
 
+/** What a directory's files are held against before its weights are looked at. */
+export interface LoadOptions {
+  /** Of a directory without a tokenizer.json, as a trainer saves it. Without this one such a directory is refused. */
+  readonly tokenizer?: Tokenizer;
+  /** Throws when the directory holds a model that the caller cannot use. */
+  readonly check?: (config: ModelConfig, tokenizer: Tokenizer) => void;
+}
+
 /** Reads config.json, tokenizer.json and model.safetensors of a directory. Throws `bundle_invalid` when a file is missing or does not fit. */
-export async function loadModel(dir: string): Promise<Model> {
-  const read = async (name: string) => {
-    const file = join(dir, name);
-    const bytes = await readFile(file).catch((cause: unknown) => {
-      throw invalidModel(file, cause instanceof Error ? cause.message : String(cause));
-    });
-    return { file, bytes };
-  };
-  const [config, tokenizer, weights] = await Promise.all(
-    ["config.json", "tokenizer.json", "model.safetensors"].map(read),
-  );
-  return createModel(
-    parseConfig(config!.bytes.toString("utf8"), config!.file),
-    parseTokenizer(tokenizer!.bytes.toString("utf8"), tokenizer!.file),
-    readSafetensors(weights!.bytes, weights!.file),
-  );
+export async function loadModel(dir: string, options: LoadOptions = {}): Promise<Model> {
+  const files = ["config.json", "model.safetensors", "tokenizer.json"].map((name) => join(dir, name));
+  const [config, weights, tokens] = await Promise.all([
+    readPart(files[0]!),
+    readPart(files[1]!),
+    options.tokenizer === undefined || existsSync(files[2]!) ? readPart(files[2]!) : null,
+  ]);
+  const parsed = parseConfig(config.toString("utf8"), files[0]!);
+  const tokenizer = tokens === null ? options.tokenizer! : parseTokenizer(tokens.toString("utf8"), files[2]!);
+  options.check?.(parsed, tokenizer);
+  const digest = createHash("sha256").update(config).update(weights).digest("hex");
+  return createModel({ config: parsed, tokenizer, tensors: readSafetensors(weights, files[1]!), digest });
+}
+
+async function readPart(file: string): Promise<Buffer> {
+  return readFile(file).catch((cause: unknown) => {
+    throw invalidModel(file, cause instanceof Error ? cause.message : String(cause));
+  });
 }
 
 /** A model from its parts; `tensors` under their Hugging Face names. */
-function createModel(config: ModelConfig, tokenizer: Tokenizer, tensors: ReadonlyMap<string, NamedTensor>): Model {
+function createModel({
+  config,
+  tokenizer,
+  tensors,
+  digest,
+}: Pick<Model, "config" | "tokenizer" | "digest"> & { tensors: ReadonlyMap<string, NamedTensor> }): Model {
   if (tokenizer.vocabSize !== config.vocabSize) {
     throw invalidModel("tokenizer.json", `${tokenizer.vocabSize} tokens, but config.json says ${config.vocabSize}`);
   }
@@ -59,6 +78,7 @@ function createModel(config: ModelConfig, tokenizer: Tokenizer, tensors: Readonl
   return {
     config,
     tokenizer,
+    digest,
     newSession: () => createSession(network, emptyCache(config)),
     logprobs(ids, temperature = 1) {
       const out = new Float32Array(ids.length).fill(Number.NaN);
@@ -155,18 +175,22 @@ function createNetwork(config: ModelConfig, tensors: ReadonlyMap<string, NamedTe
   const weightFloats = size * vocabSize + layers * (4 * size * size + 3 * size * inner);
   const scratchFloats = CHUNK_ROWS * (5 * size + 2 * inner + vocabSize);
   const kernel = createKernel(weightFloats + scratchFloats);
+  const left = new Set(tensors.keys());
   const rows = (columns: number) => kernel.allocate(CHUNK_ROWS * columns);
   const take = (name: string, ...shape: number[]): Float32Array => {
     const tensor = tensors.get(name);
     if (!tensor) throw invalidModel("model.safetensors", `tensor ${name} is missing`);
     if (tensor.shape.join() !== shape.join())
       throw invalidModel("model.safetensors", `tensor ${name} has shape ${tensor.shape}, not ${shape}`);
+    if (!tensor.data.every(Number.isFinite))
+      throw invalidModel("model.safetensors", `tensor ${name} holds a value that is no finite number`);
+    left.delete(name);
     return tensor.data;
   };
   const matrix = (name: string, out: number, inputs: number) =>
     transposed(kernel, take(name, out, inputs), out, inputs);
   const embedding = take("model.embed_tokens.weight", vocabSize, size);
-  return {
+  const network: Network = {
     config,
     kernel,
     embedding,
@@ -200,6 +224,20 @@ function createNetwork(config: ModelConfig, tensors: ReadonlyMap<string, NamedTe
       sums: new Float64Array(config.headSize),
     },
   };
+  refuseLeftOver(left, tensors, embedding);
+  return network;
+}
+
+/** A tensor that the forward pass would not read is part of another model. Only the head that repeats the embedding may be there. */
+function refuseLeftOver(
+  left: ReadonlySet<string>,
+  tensors: ReadonlyMap<string, NamedTensor>,
+  embedding: Float32Array,
+): void {
+  for (const name of left) {
+    const repeated = name === "lm_head.weight" && tensors.get(name)!.data.every((value, i) => value === embedding[i]);
+    if (!repeated) throw invalidModel("model.safetensors", `tensor ${name} is not part of this model`);
+  }
 }
 
 /** A copy of the [out, in] matrix as [in, out] in the kernel's memory. */

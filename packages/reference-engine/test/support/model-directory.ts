@@ -27,7 +27,7 @@ const CONFIG = {
 };
 
 /** A complete model directory with random weights: it knows nothing, but its numbers are a real model's. */
-export function makeModelDirectory(): { dir: string; remove: () => void } {
+export function makeModelDirectory(seed = "test weights"): { dir: string; remove: () => void } {
   const dir = mkdtempSync(join(tmpdir(), "tito-engine-model-"));
   const tokenizer = trainTokenizer(
     ['{"name": "bash", "arguments": {"command": "ls -la"}} the answer is'],
@@ -37,13 +37,13 @@ export function makeModelDirectory(): { dir: string; remove: () => void } {
   const eos = added.find(({ content }) => content === "<|im_end|>")?.id;
   writeFileSync(join(dir, "config.json"), JSON.stringify({ ...CONFIG, eos_token_id: eos }));
   writeFileSync(join(dir, "tokenizer.json"), tokenizer);
-  writeFileSync(join(dir, "model.safetensors"), writeSafetensors(randomTensors()));
+  writeFileSync(join(dir, "model.safetensors"), writeSafetensors(randomTensors(seed)));
   cpSync(TEMPLATE, join(dir, "chat_template.jinja"));
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
-function randomTensors(): Map<string, NamedTensor> {
-  const rng = rngFrom("test weights");
+function randomTensors(seed: string): Map<string, NamedTensor> {
+  const rng = rngFrom(seed);
   const { hidden_size: d, intermediate_size: inner, vocab_size: vocab } = CONFIG;
   const random = (...shape: number[]): NamedTensor => {
     const size = shape.reduce((product, length) => product * length, 1);

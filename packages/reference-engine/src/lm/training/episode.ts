@@ -65,14 +65,15 @@ function solve(task: DemoTask): ChatMessage[] {
   }
 }
 
-const callTool = (name: string, args: Record<string, string>): ChatMessage => ({
+/** An assistant turn that is one tool call. */
+export const callTool = (name: string, args: Record<string, string>): ChatMessage => ({
   role: "assistant",
   content: null,
   tool_calls: [{ function: { name, arguments: args } }],
 });
 
 /** Column addition from the right: "7+8=15 3+5+1=9". */
-function addAloud(a: number, b: number): string {
+export function addAloud(a: number, b: number): string {
   const steps: string[] = [];
   let carry = 0;
   for (let left = a, right = b; left > 0 || right > 0; left = Math.floor(left / 10), right = Math.floor(right / 10)) {

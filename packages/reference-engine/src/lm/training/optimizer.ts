@@ -1,7 +1,7 @@
 import type { Parameters } from "./parameters.js";
 
 /** Adam with gradient clipping and a warm-up, plateau, linear-decay schedule over a token budget. */
-interface OptimizerSettings {
+export interface OptimizerSettings {
   readonly learningRate: number;
   readonly warmupSteps: number;
   /** Fraction of the token budget at which the decay starts. */

@@ -20,7 +20,7 @@ const SAMPLED_TOKENS_MAX = 64;
 export function rollOut(
   model: Model,
   render: (messages: readonly ChatMessage[], addGenerationPrompt: boolean) => string,
-  task: DemoTask,
+  task: Pick<DemoTask, "prompt" | "expected">,
   { temperature, rng }: { temperature: number; rng: Rng },
 ): Rollout {
   const messages: ChatMessage[] = [drawSystemMessage(rng), { role: "user", content: task.prompt }];
