@@ -75,7 +75,7 @@ function drawEpisode(rng: Rng, rehearsal: number) {
 }
 
 /** Overwrites the trainer's parameters with those of a safetensors file of the same shapes. */
-export function loadParameters(trainer: Trainer, file: string): void {
+function loadParameters(trainer: Trainer, file: string): void {
   const tensors = readSafetensors(readFileSync(file), file);
   for (const { name, value } of trainer.parameters.all) {
     const tensor = tensors.get(name);
