@@ -232,6 +232,35 @@ describe("faults on request", () => {
     expect(await ask(engine)).toMatchObject({ status: 500, body: { error: { message: "lost a worker" } } });
   });
 
+  it("no_tokens: an answer that ends before its first token, streamed and not", async () => {
+    const engine = await faulty({ kind: "no_tokens", finish: "length" }, { times: 2 });
+    const whole = (await ask(engine)).body;
+    expect(whole.usage.completion_tokens).toBe(0);
+    expect(whole.choices[0]).toMatchObject({ finish_reason: "length", token_ids: [], message: { content: "" } });
+    const events = eventsOf((await stream(engine)).text);
+    expect(events.at(-2).usage.completion_tokens).toBe(0);
+    expect(events.flatMap((event) => event.choices?.[0]?.token_ids ?? [])).toEqual([]);
+  });
+
+  it("lost_ids: none behind the first, in streams alone, while usage counts them", async () => {
+    const engine = await faulty({ kind: "lost_ids", after: 2 }, { times: 2 });
+    const whole = (await ask(engine)).body;
+    expect(whole.choices[0].token_ids).toHaveLength(whole.usage.completion_tokens);
+    const events = eventsOf((await stream(engine)).text);
+    expect(events.at(-2).usage).toEqual(expect.objectContaining({ completion_tokens: whole.usage.completion_tokens }));
+    expect(events.flatMap((event) => event.choices?.[0]?.token_ids ?? [])).toHaveLength(2);
+    expect(events.flatMap((event) => event.choices?.[0]?.logprobs?.content ?? [])).toHaveLength(2);
+  });
+
+  it("lost_chunk: one token's, and with it the usage", async () => {
+    const engine = await faulty({ kind: "lost_chunk", token: 1, usage: false });
+    const { text } = await stream(engine);
+    const whole = (await ask(engine)).body.choices[0];
+    const ids = eventsOf(text).flatMap((event) => event.choices?.[0]?.token_ids ?? []);
+    expect(ids).toEqual(whole.token_ids.filter((_id: number, index: number) => index !== 1));
+    expect(text).not.toContain('"usage"');
+  });
+
   it("hang_before_headers: until released", async () => {
     const engine = await faulty({ kind: "hang_before_headers" });
     let answered = false;

@@ -26,9 +26,15 @@ export function assembleMessage(events: readonly ReplyEvent[]): Message {
 /** Text of an opening tool call that an engine's parser gave up on and passed through. */
 const RAW_CALL = /<tool_call>|<\|tool_call|<function=/;
 
-/** True when the output did not parse: arguments that are no JSON, or the text of a call in place of a call. */
+/** A call of no tool: whoever parsed it, no harness can run it. */
+export function callsNothing(message: Message): boolean {
+  return (message.tool_calls ?? []).some(({ name }) => name.trim() === "");
+}
+
+/** True when the output did not parse: a call without a name, arguments that are no JSON, or the text of a call in place of a call. */
 export function isMalformed(message: Message): boolean {
   const calls = message.tool_calls ?? [];
+  if (callsNothing(message)) return true;
   if (calls.some((call) => !isJson(call.arguments))) return true;
   return calls.length === 0 && typeof message.content === "string" && RAW_CALL.test(message.content);
 }

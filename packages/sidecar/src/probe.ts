@@ -127,7 +127,7 @@ async function ask(
   sampling: Record<string, number>,
 ): Promise<Probed> {
   const { path, body, reader } = await form(chat, { sampling, maxTokens: 1, stream: false });
-  const response = await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS });
+  const response = await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS, repeatable: true });
   if (response.status !== 200) {
     const { error, status } = await readFailure(response);
     throw new TitoError(
@@ -174,7 +174,7 @@ async function streamsIds({ upstream, form }: Probe): Promise<boolean> {
     tools: [PROBE_TOOL],
   };
   const { path, body, reader } = await form(chat, { sampling: GREEDY, maxTokens: 24, stream: true });
-  const response = await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS });
+  const response = await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS, repeatable: true });
   if (response.status !== 200) {
     await response.text();
     return false;

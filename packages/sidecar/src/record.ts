@@ -97,8 +97,8 @@ export async function recordOutcome(
   const flag = engine.config.onUncaptured === "flag";
   let reason = "capture_degraded";
   try {
-    if (sampled.promptIds !== null && sampled.ids.length > 0) {
-      await recordTurn(context, plan, callId, { ...result, sampled: { ...sampled, promptIds: sampled.promptIds } });
+    if (isTurn(sampled) && (failure === null || sampled.ids.length > 0)) {
+      await recordTurn(context, plan, callId, { ...result, sampled });
       return { kind: "recorded" };
     }
     reason = uncapturedReason(sampled);
@@ -128,6 +128,11 @@ export async function recordOutcome(
           retryable: false,
         };
   return { kind: "withheld", error };
+}
+
+/** There are prompt ids, and sampled ids or an engine that says that there are none. */
+export function isTurn(sampled: Sampled): sampled is WholeSampled {
+  return sampled.promptIds !== null && (sampled.ids.length > 0 || !sampled.defects.includes("sampled_ids_missing"));
 }
 
 export function uncapturedReason(sampled: Sampled): string {
@@ -228,6 +233,7 @@ function turnFacts(
 /** From the reply, else what the engine told before and after, else the flag, else `unknown`. Spans cover all sampled ids. */
 async function versionSpans(context: CallContext, input: TurnInput): Promise<VersionSpan[]> {
   const { engine } = context;
+  if (input.sampled.ids.length === 0) return [];
   const versions = toldVersions(input.sampled);
   if (versions !== null) return versions;
   const after = await engine.weightVersion();

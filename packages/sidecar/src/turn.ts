@@ -4,7 +4,7 @@ import type { FinishReason, Message, ToolDefinition, TurnRecord, VersionSpan } f
 import { promptDigest } from "@tito/format";
 import type { UnplacedTurn } from "./decide.js";
 import { toolsDigest } from "./decide.js";
-import { isMalformed } from "./message.js";
+import { callsNothing, isMalformed } from "./message.js";
 import type { Sampled } from "./sample/sampled.js";
 
 /** What a turn is made of that the reply's evidence does not say. */
@@ -50,7 +50,7 @@ export function unplacedTurn(facts: TurnFacts, sampled: WholeSampled): UnplacedT
       completion_tokens: sampled.usage.completion,
       cached_tokens: sampled.usage.cached,
     },
-    malformed: malformed ?? isMalformed(facts.message),
+    malformed: (malformed ?? isMalformed(facts.message)) || callsNothing(facts.message),
     upstream_request_id: sampled.upstreamId,
   };
 }

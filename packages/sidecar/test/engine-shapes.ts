@@ -190,6 +190,8 @@ function fireworks({ ids, logprobs, promptIds, finish }: Sampled, body: Json, re
       },
     ],
   }));
+  const empty = { index: 0, text: "", prompt_token_ids: promptIds, token_ids: [], finish_reason: finish };
+  if (pieces.length === 0) pieces.push({ id: "f1", choices: [empty as never] });
   if (body.stream === true) stream(response, [...pieces, { id: "f1", choices: [], usage }]);
   else reply(response, { id: "f1", object: "text_completion", choices: [choice], usage });
 }

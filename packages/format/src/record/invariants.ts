@@ -6,7 +6,8 @@ import type { TurnRecord, VersionSpan } from "./records.js";
 
 /** The first invariant that does not hold, in words; null when all do. */
 export function findTurnProblem(turn: TurnRecord): string | null {
-  if (turn.sampled_ids.length === 0) return "a turn has at least one sampled id";
+  if (turn.sampled_ids.length === 0 && turn.usage.completion_tokens !== 0 && turn.usage.completion_tokens !== null)
+    return `a turn without a sampled id counts ${turn.usage.completion_tokens} of them`;
   if (turn.prompt_keep + turn.prompt_suffix.length === 0) return "a turn has at least one prompt id";
   return findLogprobProblem(turn) ?? findSpanProblem(turn.weight_versions, turn.sampled_ids.length);
 }

@@ -74,11 +74,21 @@ describe("numbers", () => {
   });
 });
 
+const EMPTY = { sampled_ids: ids(0, 0), weight_versions: [] } satisfies Partial<TurnRecord>;
+
+it("a turn of an answer without a token is a turn (O.103)", () => {
+  const usage = { prompt_tokens: 3, completion_tokens: 0, cached_tokens: null };
+  for (const logprobs of [null, new Float32Array(0)]) {
+    const record: TurnRecord = { ...turn("a", ids(1, 3), ids(5, 4)), ...EMPTY, logprobs, usage };
+    expect(roundTrip(record)).toEqual(record);
+  }
+});
+
 describe("a turn that does not mean what it says is refused on both sides", () => {
   const base = (): TurnRecord => turn("a", ids(1, 3), ids(5, 4));
   it.each<[string, Partial<TurnRecord>, RegExp]>([
     ["fewer log probabilities than ids", { logprobs: Float32Array.of(-1) }, /1 log probabilities for 4 sampled ids/],
-    ["no sampled id", { sampled_ids: ids(0, 0), logprobs: null, weight_versions: [] }, /at least one sampled id/],
+    ["no sampled id where some are counted", { ...EMPTY, logprobs: null }, /counts 4 of them/],
     ["no prompt id", { prompt_suffix: ids(0, 0) }, /at least one prompt id/],
     [
       "weight versions with a hole",

@@ -166,3 +166,21 @@ exclude: { rules: [{ reason: reward_hacking, when: "hack > 0 and exists('verifie
     await expect(materialize({ paths: [job], out: join(root, "x.txt") })).rejects.toMatchObject({ code: "usage" });
   });
 });
+
+it("a turn of an answer without a token trains nothing and costs its run nothing (O.103)", async () => {
+  const dir = temporaryDirectory();
+  const trial = join(dir, "job", "add__aa");
+  putFile(join(trial, "result.json"), harborResult({ name: "add__aa", task: "add", rewards: { reward: 1 } }));
+  const calls = [
+    { prompt: [1, 2, 3], sampled: [10, 11] },
+    { prompt: [1, 2, 3, 10, 11, 4], sampled: [], logprobs: [], versions: [] },
+    { prompt: [1, 2, 3, 10, 11, 4, 5], sampled: [12, 13, 14] },
+  ];
+  await writeTrajectory(join(trial, "agent", "tito"), { id: "t-empty", calls });
+  const out = join(dir, "out.jsonl");
+  await materialize({ paths: [join(dir, "job")], out });
+  const [made] = lines(out);
+  expect(made).toMatchObject({ excluded: null, termination: "completed", turns: 3 });
+  expect(made!.coverage).toMatchObject({ captured_tokens: 5, trained_tokens: 5 });
+  expect(made!.samples.flatMap((sample) => sample.loss_mask).filter((bit) => bit === 1)).toHaveLength(5);
+});

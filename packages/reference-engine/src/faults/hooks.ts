@@ -16,6 +16,8 @@ export class Interrupted extends Error {
 export interface FaultHooks {
   /** Extra wait before each token. */
   delayMs: number;
+  /** How an answer without a token ends; null for one that has tokens. */
+  emptyFinish: "stop" | "length" | null;
   /** True: end now with finish reason `abort`. May hold. Throws `Interrupted`. */
   beforeToken(count: number, signal: AbortSignal): Promise<boolean>;
   /** The answer is complete. A fault that was to strike after more tokens than there are strikes here. */
@@ -44,6 +46,7 @@ export function createHooks(fault: Fault | null, board: FaultBoard): FaultHooks 
   const after = tokensBefore(fault);
   return {
     delayMs: fault?.kind === "slow_tokens" ? fault.delayMs : 0,
+    emptyFinish: fault?.kind === "no_tokens" ? fault.finish : null,
     beforeToken: async (count, signal) => !struck && count >= after && strike(signal),
     atEnd: async (signal) => !struck && after !== Number.POSITIVE_INFINITY && strike(signal),
   };

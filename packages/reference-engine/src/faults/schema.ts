@@ -27,6 +27,12 @@ export const faultSchema = z.discriminatedUnion("kind", [
   }),
   z.strictObject({ kind: z.literal("missing_ids") }),
   z.strictObject({ kind: z.literal("missing_prompt_ids") }),
+  /** Of a stream: ids and log probabilities behind the first `after` tokens, as where a tool parser swallows what it reads. */
+  z.strictObject({ kind: z.literal("lost_ids"), after: tokens.default(0) }),
+  /** Of a stream: the chunk of one token, from 0, and, unless `usage`, all counts behind it. */
+  z.strictObject({ kind: z.literal("lost_chunk"), token: tokens, usage: z.boolean().default(true) }),
+  /** The answer ends before its first token. */
+  z.strictObject({ kind: z.literal("no_tokens"), finish: z.enum(["stop", "length"]).default("stop") }),
   z.strictObject({
     kind: z.literal("wrong_usage"),
     completionTokens: z.number().int().default(1),

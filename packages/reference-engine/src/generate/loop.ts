@@ -46,6 +46,8 @@ export async function* sampleChoice(loop: ChoiceLoop): AsyncGenerator<Step, void
   const text = new AnswerText(loop);
   const delayMs = loop.delayMs + loop.sampler.delayMs + loop.hooks.delayMs;
   const either = AbortSignal.any([loop.signal, loop.passage.aborted]);
+  const { emptyFinish } = loop.hooks;
+  if (emptyFinish !== null) return yield endStep(loop, text, { reason: emptyFinish, stopReason: null });
   for (;;) {
     await pause(delayMs, either);
     await loop.passage.untilRunning(either);

@@ -116,7 +116,12 @@ function streamChunks(context: FormatContext, { choice, message, step, deltas, b
           logprobs: first && draws.length > 0 ? context.tokens.chatLogprobs(draws, before) : null,
           finish_reason: last ? finishReason(message) : null,
           ...(last ? { stop_reason: step.finish?.stopReason ?? null } : {}),
-          ...(first && draws.length > 0 ? context.tokens.tokenIds(draws.map(({ id }) => id)) : {}),
+          ...(first && draws.length > 0
+            ? context.tokens.tokenIds(
+                draws.map(({ id }) => id),
+                before,
+              )
+            : {}),
           ...(last ? spansOf(context, choice) : {}),
         },
       ],

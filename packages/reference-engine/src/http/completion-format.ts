@@ -55,7 +55,10 @@ function streamChunks(context: FormatContext, choice: Choice, so: ChoiceText, st
           finish_reason: step.finish?.reason ?? null,
           stop_reason: step.finish?.stopReason ?? null,
           ...(first ? context.tokens.promptTokenIds(choice.prompt.ids) : {}),
-          ...context.tokens.tokenIds(draws.map(({ id }) => id)),
+          ...context.tokens.tokenIds(
+            draws.map(({ id }) => id),
+            before,
+          ),
           ...(step.finish === null ? {} : spansOf(context, choice)),
         },
       ],

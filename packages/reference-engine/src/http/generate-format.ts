@@ -21,7 +21,10 @@ export function createGenerateFormat(context: FormatContext, options: GenerateFo
           choices: [
             {
               index: choice.index,
-              ...context.tokens.tokenIds(draws.map(({ id }) => id)),
+              ...context.tokens.tokenIds(
+                draws.map(({ id }) => id),
+                before,
+              ),
               finish_reason: step.finish?.reason ?? null,
               logprobs: draws.length === 0 ? null : context.tokens.generateLogprobs(draws, before),
               ...(step.finish === null ? {} : { weight_versions: choice.record.weightVersions }),

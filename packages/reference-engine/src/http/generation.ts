@@ -83,7 +83,7 @@ function startRun(
     startChoices({ engine, weights, call }, index, limits[index] ?? 1),
   );
   const fault = queued ?? choices.find(({ sampler }) => sampler.fault !== null)?.sampler.fault ?? null;
-  const tokens = new TokenView({ vocabulary: engine.vocabulary, fault, ...call });
+  const tokens = new TokenView({ vocabulary: engine.vocabulary, fault, streamed: call.stream !== null, ...call });
   const format = call.format({
     requestId: exchange.reply.requestId,
     created: Math.floor(Date.now() / 1000),

@@ -44,7 +44,8 @@ export async function sendStream(run: Run): Promise<void> {
   reply.startEvents();
   try {
     await Promise.all(run.choices.map((choice) => streamChoice(run, choice)));
-    if (call.stream?.includeUsage === true) await reply.event(stringify(format.usage(streamedUsage(run))));
+    if (call.stream?.includeUsage === true && !losesUsage(run))
+      await reply.event(stringify(format.usage(streamedUsage(run))));
   } catch (error) {
     if (await breakStream(run, error)) return;
   }
@@ -53,12 +54,20 @@ export async function sendStream(run: Run): Promise<void> {
 }
 
 async function streamChoice(run: Run, choice: Choice): Promise<void> {
-  const { reply, format, call } = run;
-  const usage = () => (call.stream?.continuousUsage === true ? { usage: streamedUsage(run) } : {});
+  const { reply, format, call, fault } = run;
+  const continuous = call.stream?.continuousUsage === true;
+  const usage = () => (continuous && !losesUsage(run) ? { usage: streamedUsage(run) } : {});
   for (const chunk of format.head(choice)) await reply.event(stringify({ ...chunk, ...usage() }));
   for await (const step of run.steps(choice)) {
-    for (const chunk of format.step(choice, step)) await reply.event(stringify({ ...chunk, ...usage() }));
+    const chunks = format.step(choice, step);
+    if (fault?.kind === "lost_chunk" && step.draws.length > 0 && choice.record.ids.length - 1 === fault.token) continue;
+    for (const chunk of chunks) await reply.event(stringify({ ...chunk, ...usage() }));
   }
+}
+
+/** From the chunk on that is lost. */
+function losesUsage({ fault, choices }: Run): boolean {
+  return fault?.kind === "lost_chunk" && !fault.usage && choices.some(({ record }) => record.ids.length > fault.token);
 }
 
 /** Streams leave out what is not set. */

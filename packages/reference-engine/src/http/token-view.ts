@@ -14,6 +14,8 @@ export interface TokenViewOptions {
   /** Null when log probabilities were not asked for. */
   topCount: number | null;
   fault: Fault | null;
+  /** The reply goes out in pieces. */
+  streamed: boolean;
 }
 
 /** Ids and log probabilities in vLLM's shapes, with whatever the fault of this request does to them. */
@@ -29,10 +31,17 @@ export class TokenView {
     return this.#options.returnTokenIds || this.#options.topCount !== null;
   }
 
-  /** `{token_ids}`, or nothing when not asked for. */
-  tokenIds(ids: readonly number[]): { token_ids?: number[] } {
+  /** `{token_ids}`, or nothing when not asked for. `first`: how many tokens of the choice came before. */
+  tokenIds(ids: readonly number[], first = 0): { token_ids?: number[] } {
     const shown = this.#options.returnTokenIds && this.#options.fault?.kind !== "missing_ids";
-    return shown ? { token_ids: [...ids] } : {};
+    const kept = ids.slice(0, Math.max(0, this.#keptTokens - first));
+    return shown && (kept.length > 0 || ids.length === 0) ? { token_ids: kept } : {};
+  }
+
+  /** Tokens whose ids and values are told. */
+  get #keptTokens(): number {
+    const { fault, streamed } = this.#options;
+    return fault?.kind === "lost_ids" && streamed ? fault.after : Number.POSITIVE_INFINITY;
   }
 
   /** `{prompt_token_ids}`, or nothing when not asked for. */
@@ -117,7 +126,8 @@ export class TokenView {
   #shown(draws: readonly Draw[], first: number): { draw: Draw; logprob: unknown }[] | null {
     const { topCount, fault } = this.#options;
     if (topCount === null || fault?.kind === "missing_logprobs") return null;
-    const all = draws.map((draw, index) => ({
+    if (draws.length > 0 && first >= this.#keptTokens) return null;
+    const all = draws.slice(0, this.#keptTokens - first).map((draw, index) => ({
       draw,
       logprob: fault?.kind === "nan_logprobs" && first + index === 0 ? nanAs(fault.as) : floored(draw.logprob),
     }));

@@ -11,7 +11,7 @@ export async function getJson(upstream: Upstream, path: string): Promise<unknown
 }
 
 export async function postJson(upstream: Upstream, path: string, body: string): Promise<unknown> {
-  return read(await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS }));
+  return read(await upstream.send({ method: "POST", path, body, headers: PROBE_HEADERS, repeatable: true }));
 }
 
 /** A text or number member of the first of `paths` that has it. */

@@ -70,6 +70,7 @@ export function readLlamacppReply(json: unknown, sent: Int32Array): EngineChunk 
     promptIds: counted === null ? null : sent,
     sampled,
     logprobs: readLogprobs(top, sampled?.ids ?? []),
+    hasOutput: (asString(top.content) ?? "") !== "",
     finish: readFinish(top),
     stopReason: top.stop_type === "word" ? asString(top.stopping_word) : null,
     usage: {

@@ -39,6 +39,7 @@ export function sglangReader(sent: Int32Array): ChunkReader {
         tuples === null || fresh === null
           ? null
           : lastOf(tuples, fresh.ids.length).map((t) => readLogprob(asArray(t)?.[0])),
+      hasOutput: (asString(top.text) ?? "") !== "",
       finish: finish.type,
       stopReason: finish.matched,
       usage: finish.type === null ? null : usageOf(meta),

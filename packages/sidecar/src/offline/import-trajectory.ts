@@ -4,10 +4,10 @@ import { createTrajectoryWriter, type SealAnswer, type TrajectoryWriter } from "
 import { engineTurn, laneOf } from "../decide.js";
 import { assembleMessage } from "../message.js";
 import { chatReader } from "../prompt/engine-source.js";
-import { putOnRecord, recordDelivery, recordIntent, recordUncaptured, uncapturedReason } from "../record.js";
+import { isTurn, putOnRecord, recordDelivery, recordIntent, recordUncaptured, uncapturedReason } from "../record.js";
 import { readEngineChunk } from "../sample/engine-chunk.js";
-import { Collector, type Sampled } from "../sample/sampled.js";
-import { toldVersions, unplacedTurn } from "../turn.js";
+import { Collector } from "../sample/sampled.js";
+import { toldVersions, unplacedTurn, type WholeSampled } from "../turn.js";
 import { TurnLog } from "../turn-log.js";
 import type { ImportOptions } from "./import-log.js";
 import { type Labels, type LoggedCall, recordedTimes } from "./logged-call.js";
@@ -68,21 +68,20 @@ export class ImportedTrajectory {
     const all = collector.result();
     const sampled = { ...all, defects: all.defects.filter((defect) => !call.excused.has(defect)) };
     for (const defect of sampled.defects) this.defects.set(defect, (this.defects.get(defect) ?? 0) + 1);
-    const { promptIds } = sampled;
-    if (promptIds === null || sampled.ids.length === 0) {
+    if (!isTurn(sampled) || (sampled.ids.length === 0 && (chunk.error !== null || sampled.defects.length > 0))) {
       const reason = uncapturedReason(sampled);
       const detail = chunk.error?.message ?? reason;
       recordUncaptured(this.log, { callId, reason, status: null, detail, lostTokens: chunk.error === null });
       return;
     }
     const message = assembleMessage(await chatReader(call.request).read(chunk));
-    await this.addTurn(call, incoming, { ...sampled, promptIds }, message);
+    await this.addTurn(call, incoming, sampled, message);
   }
 
   private async addTurn(
     call: LoggedCall,
     incoming: Parameters<typeof laneOf>[0],
-    sampled: Sampled & { promptIds: Int32Array },
+    sampled: WholeSampled,
     message: ReturnType<typeof assembleMessage>,
   ): Promise<void> {
     const { options, log } = this;
@@ -90,6 +89,7 @@ export class ImportedTrajectory {
     const byRules = laneOf(incoming, request, log);
     const verdict = call.lane ?? byRules.verdict;
     const version = options.weightVersion ?? "unknown";
+    const all = sampled.ids.length === 0 ? [] : [{ version, start: 0, end: sampled.ids.length }];
     const unplaced = unplacedTurn(
       {
         call_id: call.callId,
@@ -101,7 +101,7 @@ export class ImportedTrajectory {
         sampling: { ...options.sampling, ...call.sampling },
         logprob_mode: call.logprobMode ?? options.logprobsMode ?? "unknown",
         prompt_mode: "full_history",
-        weight_versions: toldVersions(sampled) ?? [{ version, start: 0, end: sampled.ids.length }],
+        weight_versions: toldVersions(sampled) ?? all,
         engine: {
           kind: call.engine ?? options.engine ?? "unknown",
           version: null,

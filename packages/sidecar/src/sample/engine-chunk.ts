@@ -35,6 +35,8 @@ export interface EngineChunk {
   reasoning: string | null;
   content: string | null;
   tools: ToolDelta[];
+  /** There is text or a call: something was sampled. */
+  hasOutput: boolean;
   /** More than one choice, or one that is not the first. */
   extraChoices: boolean;
 }
@@ -57,6 +59,7 @@ export const NO_CHUNK: Readonly<EngineChunk> = {
   reasoning: null,
   content: null,
   tools: [],
+  hasOutput: false,
   extraChoices: false,
 };
 
@@ -93,8 +96,15 @@ export function readEngineChunk(json: unknown): EngineChunk {
     reasoning: reasoningKey === null ? null : asString(message[reasoningKey]),
     content: asString(message.content),
     tools: (asArray(message.tool_calls) ?? []).map(readTool),
+    hasOutput: [message.content, message.reasoning, message.reasoning_content, choice.text, message.tool_calls].some(
+      hasSomething,
+    ),
     extraChoices: choices.length > 1 || (asCount(choice.index) ?? 0) !== 0,
   };
+}
+
+function hasSomething(value: unknown): boolean {
+  return (typeof value === "string" || Array.isArray(value)) && value.length > 0;
 }
 
 /** The error of a body or of a stream event: wrapped, flat, or FastAPI's `detail`. */

@@ -18,8 +18,12 @@ export interface EngineFailure {
 
 /** Reads a response that is not 2xx. Redirects count as refusals: they are never followed. */
 export async function readFailure(response: UpstreamResponse): Promise<EngineFailure> {
-  const body = await response.text().catch(() => "");
-  const message = failureMessage(body) || `the engine answered ${response.status}`;
+  let unread = "";
+  const body = await response.text().catch((error: unknown) => {
+    unread = TitoError.is(error) ? `: ${error.message}` : "";
+    return "";
+  });
+  const message = failureMessage(body) || `the engine answered ${response.status}${unread}`;
   return {
     status: response.status,
     error: classify(response.status, message, retryAfter(response.header("retry-after"))),

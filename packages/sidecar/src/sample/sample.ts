@@ -12,7 +12,7 @@ import { type EngineChunk, NO_CHUNK } from "./engine-chunk.js";
 import { classify, readFailure, withCode } from "./engine-failure.js";
 import { Collector, type Defect, type Sampled } from "./sampled.js";
 import { SseParser } from "./sse.js";
-import type { Upstream, UpstreamResponse } from "./upstream.js";
+import { StaleConnection, type Upstream, type UpstreamResponse } from "./upstream.js";
 
 export type Outcome =
   /** The engine refused, or could not be reached: nothing was sampled. */
@@ -72,6 +72,8 @@ class Reading {
   private readonly collector: Collector;
   private failure: DialectError | null = null;
   private raw: string | null = null;
+  /** How the connection ended before the reply did. */
+  private cut: string | null = null;
   private read: ChunkReader = () => NO_CHUNK;
 
   constructor(
@@ -115,8 +117,11 @@ class Reading {
     switch (error.code) {
       case "upstream_unavailable": {
         const unavailable: DialectError = { kind: "unavailable", message: error.message, retryable: true };
+        // The engine is well, and the next connection is fresh.
+        if (error.cause instanceof StaleConnection) unavailable.retryAfterS = 0;
         if (!answered) return { kind: "refused", error: unavailable, status: null };
         this.collector.mark("stream_cut");
+        this.cut = error.message;
         return null;
       }
       // JSON, but of another shape.
@@ -165,7 +170,7 @@ class Reading {
     return {
       kind: "answered",
       sampled,
-      failure: this.failure ?? incomplete(sampled),
+      failure: this.failure ?? incomplete(sampled, this.cut),
       raw: this.raw,
       times: this.times,
     };
@@ -221,7 +226,7 @@ function readChunk(text: string, read: ChunkReader): EngineChunk | null {
   }
 }
 
-function incomplete(sampled: Sampled): DialectError | null {
+function incomplete(sampled: Sampled, cut: string | null): DialectError | null {
   const { defects, finish } = sampled;
   if (defects.includes("aborted_by_seal"))
     return { kind: "sealed", message: "the trajectory was sealed during this call", retryable: false };
@@ -229,7 +234,9 @@ function incomplete(sampled: Sampled): DialectError | null {
   if (finish === "abort" || finish === "error") {
     return { kind: "unavailable", message: "the engine aborted this call", retryable: true };
   }
-  if (finish === null)
-    return { kind: "unavailable", message: "the engine's answer ended before it was complete", retryable: true };
+  if (finish === null) {
+    const message = `the engine's answer ended before it was complete${cut === null ? "" : `: ${cut}`}`;
+    return { kind: "unavailable", message, retryable: true };
+  }
   return null;
 }

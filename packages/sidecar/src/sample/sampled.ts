@@ -48,6 +48,7 @@ export class Collector {
   private readonly ids: number[] = [];
   private entries: LogprobEntry[] = [];
   private sawLogprobs = false;
+  private sawOutput = false;
   private readonly defects = new Set<Defect>();
   private finish: string | null = null;
   private stopReason: number | string | null = null;
@@ -88,6 +89,7 @@ export class Collector {
       const known = this.versionsSeen.some((seen) => seen.at >= this.base);
       this.versionsSeen.push({ version: chunk.version, at: known ? this.ids.length : this.base });
     }
+    this.sawOutput ||= chunk.hasOutput;
     if (chunk.sampled !== null) {
       if (!chunk.sampled.valid) this.defects.add("ids_invalid");
       for (const id of chunk.sampled.ids) this.ids.push(id);
@@ -172,11 +174,20 @@ export class Collector {
     };
   }
 
+  /** The engine counts no sampled token, and nothing contradicts it: the answer ended at once (a stop, a limit). An empty list without a count is no such word. */
+  private get endedAtOnce(): boolean {
+    const { ids, entries, finish, usage } = this;
+    const aborted = finish === "abort" || finish === "error";
+    const silent = ids.length === 0 && entries.length === 0 && !this.sawOutput && !this.defects.has("ids_invalid");
+    return silent && usage?.completion === 0 && !aborted;
+  }
+
   private check(logprobs: { gaps: unknown[] } | null): void {
     const { defects, usage } = this;
     if (this.promptIds === null) defects.add("prompt_ids_missing");
-    if (this.ids.length === 0) defects.add("sampled_ids_missing");
-    if (!this.sawLogprobs) defects.add("logprobs_missing");
+    if (this.ids.length === 0) {
+      if (!this.endedAtOnce) defects.add("sampled_ids_missing");
+    } else if (!this.sawLogprobs) defects.add("logprobs_missing");
     else if (logprobs === null) defects.add("ids_logprobs_disagree");
     else if (logprobs.gaps.length > 0) defects.add("logprob_not_finite");
     if (this.finish === "abort" || this.finish === "error") defects.add("aborted");
@@ -196,7 +207,8 @@ export class Collector {
 
   /** Null when there is not exactly one entry for each id: values that can not be placed are no evidence. */
   private readLogprobs(): { values: Float32Array | Float64Array; gaps: Sampled["gaps"] } | null {
-    if (!this.sawLogprobs || this.entries.length !== this.ids.length) return null;
+    if (this.entries.length !== this.ids.length) return null;
+    if (!this.sawLogprobs && !this.endedAtOnce) return null;
     const gaps: Sampled["gaps"] = [];
     const wide = new Float64Array(this.entries.length);
     let lossless = true;

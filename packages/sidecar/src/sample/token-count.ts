@@ -44,7 +44,7 @@ export async function countPromptTokens(upstream: Upstream, model: string, chatB
     return [`${JSON.stringify(name)}:${name === "messages" ? withBothNames(value) : value}`];
   });
   const body = `{${[`"model":${JSON.stringify(model)}`, ...members].join(",")}}`;
-  const response = await upstream.send({ method: "POST", path: "/tokenize", body });
+  const response = await upstream.send({ method: "POST", path: "/tokenize", body, repeatable: true });
   if (response.status < 200 || response.status > 299) {
     const { error } = await readFailure(response);
     throw new TitoError(codeOf(error), `the engine can not count the prompt's tokens: ${error.message}`);

@@ -246,6 +246,23 @@ describe("evidence that is not whole", () => {
     ]);
   });
 
+  it("a call of which the log counts no sampled token is a turn without one; text or a failure contradicts it (O.103)", async () => {
+    const usage = { prompt_tokens: 1, completion_tokens: 0 };
+    const none = { prompt_token_ids: [1], completion_token_ids: [], usage };
+    for (const more of [{}, { logprobs: [] }, { finish_reason: "stop" }, { finish_reason: "length" }, { text: "" }]) {
+      const { record, log } = await turnOf({ ...none, ...more });
+      expect(record).toMatchObject({ defects: [], weight_versions: [] });
+      expect(record!.sampled_ids).toHaveLength(0);
+      expect(log.uncaptured).toEqual([]);
+      expect(log.manifest?.status).toBe("complete");
+    }
+    for (const more of [{ text: "hello" }, { finish_reason: "abort" }, { logprobs: [-1] }, { prompt_token_ids: [] }]) {
+      const { record, log } = await turnOf({ ...none, ...more });
+      expect(record).toBeUndefined();
+      expect(log.uncaptured).toMatchObject([{ lost_tokens: true }]);
+    }
+  });
+
   it("ids that are none are a defect, not numbers that are made to fit", async () => {
     for (const wrong of [2.5, -1, 2 ** 31, "2", null]) {
       const { record, log } = await turnOf({
