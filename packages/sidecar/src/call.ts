@@ -3,18 +3,18 @@
  * calls of one trajectory run side by side and are put in order when they are recorded.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Dialect, TitoError } from "@tito/format";
-import { conversationOf } from "./decide.js";
-import { chatWith } from "./dialect/chat.js";
+import { TitoError } from "@tito/format";
+import { conversationOf } from "./decide/decide.js";
+import { routerHints } from "./decide/router-hints.js";
 import { decodeUtf8 } from "./dialect/chat-request.js";
-import type { DialectCodec, DialectError, NeutralRequest, StreamEncoder } from "./dialect/neutral.js";
-import type { Engine } from "./engine.js";
+import type { DialectCodec, DialectError } from "./dialect/neutral.js";
+import type { IncomingCall } from "./gate/incoming-call.js";
 import { cutObject } from "./json/slices.js";
-import { fitLateSystem } from "./late-system.js";
-import type { LiveCall } from "./live-call.js";
-import { LiveRelay } from "./live-relay.js";
-import type { PromptPlan } from "./prompt/source.js";
-import { recordDelivery, recordIntent, recordOutcome, recordUncaptured } from "./record.js";
+import type { Engine } from "./prompt/engine.js";
+import { fitLateSystem } from "./prompt/late-system.js";
+import type { CallContext } from "./record/call-context.js";
+import { LiveRelay } from "./record/live-relay.js";
+import { recordDelivery, recordIntent, recordOutcome, recordUncaptured } from "./record/record.js";
 import {
   type ChatWishes,
   chatWishes,
@@ -22,43 +22,16 @@ import {
   passthroughWriter,
   type ReplyWriter,
   wantsEvidence,
-} from "./relay.js";
-import { type Client, type Delivery, JSON_BODY } from "./release.js";
-import { replayKey } from "./replay.js";
-import { routerHints } from "./router-hints.js";
+} from "./record/relay.js";
+import { type Client, type Delivery, JSON_BODY } from "./record/release.js";
+import { serveReplay } from "./record/serve-replay.js";
 import { pause, retryDelay } from "./sample/attempts.js";
 import { dialectError } from "./sample/engine-failure.js";
+import type { PromptPlan } from "./sample/prompt-plan.js";
 import { type Outcome, sample } from "./sample/sample.js";
-import { serveReplay } from "./serve-replay.js";
-import { checkOpen, type Trajectory } from "./trajectory.js";
-
-/** A request that passed the gate. */
-export interface IncomingCall {
-  dialect: Dialect;
-  codec: DialectCodec;
-  path: string;
-  headers: ReadonlyMap<string, readonly string[]>;
-  body: Uint8Array;
-  receivedMs: number;
-}
-
-/** A parsed request, and everything that stays the same over its attempts. */
-export interface CallContext {
-  incoming: IncomingCall;
-  request: NeutralRequest;
-  wishes: ChatWishes;
-  /** Of a streamed response; lives as long as the response. */
-  encoder: StreamEncoder;
-  /** Under which a retry finds this call. */
-  key: string;
-  /** The call that this one seems to repeat. */
-  retryOf: string | null;
-  /** Last commit when the request arrived. */
-  arrivedAfter: number;
-  trajectory: Trajectory;
-  engine: Engine;
-  client: Client;
-}
+import type { LiveCall } from "./trajectory/live-call.js";
+import { replayKey } from "./trajectory/replay.js";
+import { checkOpen, type Trajectory } from "./trajectory/trajectory.js";
 
 /** Serves one call. Every failure becomes the dialect's own error; only a bug of ours is thrown. */
 export async function serveCall(
@@ -261,9 +234,4 @@ function refuseEvidence(wishes: ChatWishes): void {
   throw new TitoError("unsupported", `${name}: it is recorded, and not returned where the sidecar writes the answer`, {
     hint: "leave it out, or use --renderer engine",
   });
-}
-
-/** The codec for answers that are written again: reasoning goes under the key that the engine used. */
-export function codecFor(incoming: IncomingCall, reasoningKey: "reasoning" | "reasoning_content" | null): DialectCodec {
-  return incoming.dialect === "chat" && reasoningKey !== null ? chatWith(reasoningKey) : incoming.codec;
 }

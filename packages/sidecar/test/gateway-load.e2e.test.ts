@@ -3,7 +3,7 @@ import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { readTrajectory } from "@tito/format";
 import { describe, expect, it } from "vitest";
-import { trajectoryKey } from "../src/gate.js";
+import { trajectoryKey } from "../src/gate/gate.js";
 import { engineLog, scriptedEngine, temporaryDir, turnsOf, user } from "./harness.js";
 import { createMeasure, MEASURABLE, type Measured, type SidecarProcess, startSidecarProcess } from "./processes.js";
 

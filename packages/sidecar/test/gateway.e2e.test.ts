@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { readTrajectory } from "@tito/format";
 import { describe, expect, it } from "vitest";
-import { trajectoryKey } from "../src/gate.js";
+import { trajectoryKey } from "../src/gate/gate.js";
 import { engineLog, postChat, scriptedEngine, serverBefore, startTestSidecar, turnsOf, user } from "./harness.js";
 
 const RULES = [{ match: { contains: "say" }, reply: { content: "As you say." } }];

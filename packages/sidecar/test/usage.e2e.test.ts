@@ -1,6 +1,6 @@
 /** What a harness is told of token counts, whatever its engine counted: the ids that are on record. */
 import { describe, expect, it } from "vitest";
-import { chatWishes, passthroughWriter } from "../src/relay.js";
+import { chatWishes, passthroughWriter } from "../src/record/relay.js";
 import { readEngineChunk } from "../src/sample/engine-chunk.js";
 import { scriptedEngine, serverBefore, startTestSidecar, turnsOf, user } from "./harness.js";
 

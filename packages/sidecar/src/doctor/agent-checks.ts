@@ -1,7 +1,7 @@
 /** What the user that the agent runs under can do to the recorder: tried, where we may become that user. */
 import { spawnSync } from "node:child_process";
 import { TitoError } from "@tito/format";
-import { findAgentUser } from "../agent-user.js";
+import { findAgentUser } from "../process/agent-user.js";
 import type { Probe } from "./directory-checks.js";
 import { type Finding, finding } from "./finding.js";
 

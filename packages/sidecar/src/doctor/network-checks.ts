@@ -1,8 +1,8 @@
 /** Can a harness reach a sidecar here, and a sidecar the engine? */
 import { connect, createServer } from "node:net";
 import { TitoError } from "@tito/format";
-import { readConfig } from "../config.js";
-import { probeEngine } from "../probe.js";
+import { readConfig } from "../config/config.js";
+import { probeEngine } from "../engine-adapter/probe.js";
 import { openUpstream } from "../sample/upstream.js";
 import { type Finding, finding, reasonOf } from "./finding.js";
 

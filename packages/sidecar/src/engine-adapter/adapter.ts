@@ -3,22 +3,11 @@
  * and which routes tell about the engine. One file an engine; the rest of the sidecar knows this interface alone.
  */
 import type { LogprobMode } from "@tito/format";
-import type { EngineKind } from "../config.js";
+import type { EngineKind } from "../config/config.js";
 import type { NeutralRequest } from "../dialect/neutral.js";
 import type { Slice } from "../json/slices.js";
-import type { EngineChunk } from "../sample/engine-chunk.js";
+import type { SentCall } from "../sample/sent-call.js";
 import type { Upstream } from "../sample/upstream.js";
-
-/** Reads the pieces of one reply, in order, as what is new in each: some engines repeat in every piece what came before. */
-export type ChunkReader = (json: unknown) => EngineChunk;
-
-/** One call in an engine's own words. */
-export interface SentCall {
-  path: string;
-  body: string;
-  /** A fresh reader for each time the call is sent. */
-  reader(): ChunkReader;
-}
 
 interface CallFields {
   model: string;

@@ -1,5 +1,5 @@
 /** Which adapter serves an engine: the one that was named, or the one whose name the engine's list of models bears. */
-import type { SidecarConfig } from "../config.js";
+import type { SidecarConfig } from "../config/config.js";
 import { asObject, asString } from "../json/narrow.js";
 import type { EngineAdapter, EngineTarget } from "./adapter.js";
 import { fireworks } from "./fireworks.js";

@@ -6,7 +6,8 @@ import { TitoError } from "@tito/format";
 import { asArray, asCount, asObject } from "../json/narrow.js";
 import { editObject } from "../json/slices.js";
 import { type LogprobEntry, readEngineChunk, readLogprob } from "../sample/engine-chunk.js";
-import type { ChatCall, ChunkReader, EngineAdapter, IdsCall, SentCall } from "./adapter.js";
+import type { ChunkReader, SentCall } from "../sample/sent-call.js";
+import type { ChatCall, EngineAdapter, IdsCall } from "./adapter.js";
 import { likeliestFirst } from "./openai-reply.js";
 import { VLLM_CHAT_PATH, VLLM_COMPLETIONS_PATH, vllmChatBody } from "./vllm-body.js";
 

@@ -1,7 +1,7 @@
 /** What OpenAI-shaped replies (chat and completions of vLLM, SGLang and Fireworks) have in common for an adapter. */
 import { asArray, asObject } from "../json/narrow.js";
 import { readEngineChunk } from "../sample/engine-chunk.js";
-import type { ChunkReader } from "./adapter.js";
+import type { ChunkReader } from "../sample/sent-call.js";
 
 export const openAiReader = (): ChunkReader => readEngineChunk;
 

@@ -12,7 +12,7 @@ import {
   readPromptIds,
   readVersions,
 } from "../sample/engine-chunk.js";
-import type { ChunkReader } from "./adapter.js";
+import type { ChunkReader } from "../sample/sent-call.js";
 
 /** `sent`: the prompt ids, which newer servers repeat and all of them count. */
 export function sglangReader(sent: Int32Array): ChunkReader {

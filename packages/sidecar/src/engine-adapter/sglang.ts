@@ -5,8 +5,9 @@
 import type { LogprobMode } from "@tito/format";
 import { asArray, asCount, asObject, asString } from "../json/narrow.js";
 import { type EngineChunk, readEngineChunk, readIds, readLogprob, readPromptIds } from "../sample/engine-chunk.js";
+import type { ChunkReader, SentCall } from "../sample/sent-call.js";
 import type { Upstream } from "../sample/upstream.js";
-import type { ChatCall, ChunkReader, EngineAdapter, SentCall } from "./adapter.js";
+import type { ChatCall, EngineAdapter } from "./adapter.js";
 import { asIds, detokenize, infoField, postJson } from "./info-route.js";
 import { highest, likeliestFirst } from "./openai-reply.js";
 import { SGLANG_GENERATE_PATH, sglangBody } from "./sglang-body.js";

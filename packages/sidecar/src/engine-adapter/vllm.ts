@@ -4,9 +4,10 @@
  */
 import { asArray, asCount, asObject } from "../json/narrow.js";
 import { readEngineChunk } from "../sample/engine-chunk.js";
+import type { SentCall } from "../sample/sent-call.js";
 import { countPromptTokens } from "../sample/token-count.js";
 import type { Upstream } from "../sample/upstream.js";
-import type { EngineAdapter, EngineTarget, IdsCall, SentCall } from "./adapter.js";
+import type { EngineAdapter, EngineTarget, IdsCall } from "./adapter.js";
 import { asIds, detokenize, infoField, postJson } from "./info-route.js";
 import { likeliestFirst, openAiReader } from "./openai-reply.js";
 import {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { isTrajectoryId, TitoError } from "@tito/format";
-import type { ImportOptions } from "./import-log.js";
+import type { ImportOptions } from "./import-options.js";
 import { readLine } from "./line.js";
 import { type LinePlace, type LogIdentity, scanLog } from "./log-lines.js";
 import type { Labels, LoggedLine } from "./logged-call.js";

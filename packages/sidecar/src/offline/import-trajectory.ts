@@ -1,15 +1,22 @@
 /** Puts the calls of one trajectory on record, in the order of the log, as live calls are: decide, append, seal. */
 import { createState, setDelivery } from "@tito/continuity";
 import { createTrajectoryWriter, type SealAnswer, type TrajectoryWriter } from "@tito/format";
-import { engineTurn, laneOf } from "../decide.js";
-import { assembleMessage } from "../message.js";
+import { engineTurn, laneOf } from "../decide/decide.js";
+import { toldVersions, unplacedTurn, type WholeSampled } from "../decide/turn.js";
+import { assembleMessage } from "../dialect/message.js";
 import { chatReader } from "../prompt/engine-source.js";
-import { isTurn, putOnRecord, recordDelivery, recordIntent, recordUncaptured, uncapturedReason } from "../record.js";
+import {
+  isTurn,
+  putOnRecord,
+  recordDelivery,
+  recordIntent,
+  recordUncaptured,
+  uncapturedReason,
+} from "../record/record.js";
 import { readEngineChunk } from "../sample/engine-chunk.js";
 import { Collector } from "../sample/sampled.js";
-import { toldVersions, unplacedTurn, type WholeSampled } from "../turn.js";
-import { TurnLog } from "../turn-log.js";
-import type { ImportOptions } from "./import-log.js";
+import { TurnLog } from "../trajectory/turn-log.js";
+import type { ImportOptions } from "./import-options.js";
 import { type Labels, type LoggedCall, recordedTimes } from "./logged-call.js";
 
 /** Turns whose sync may be waited for together. */

@@ -1,11 +1,13 @@
 /** The engine source of prompt ids: the harness's messages go on unchanged, the engine renders them and says which ids it used. */
 import { createHash } from "node:crypto";
 import { TitoError } from "@tito/format";
-import type { SidecarConfig } from "../config.js";
-import type { NeutralFinish, NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
+import type { SidecarConfig } from "../config/config.js";
+import type { NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
 import type { EngineAdapter } from "../engine-adapter/adapter.js";
 import { type CutObject, cutObject, findSlice, memberText } from "../json/slices.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
+import { finishOf } from "../sample/finish.js";
+import type { PromptPlan, ReplyReader } from "../sample/prompt-plan.js";
 import type { Sampled } from "../sample/sampled.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
 import type { Upstream } from "../sample/upstream.js";
@@ -13,7 +15,7 @@ import { usageOf } from "../sample/usage.js";
 import { CallDeltas } from "./call-deltas.js";
 import { chatBody } from "./chat-body.js";
 import { roomLeft } from "./room.js";
-import type { PromptPlan, PromptSource, ReplyReader } from "./source.js";
+import type { PromptSource } from "./source.js";
 
 /** Request fields that the template sees beside messages and tools; they are part of the encoding contract. */
 const TEMPLATE_FIELDS = [
@@ -134,10 +136,4 @@ export function chatReader(request: Pick<NeutralRequest, "stop">): ChatReader {
     ];
   };
   return { read, end, malformed: () => null, close: () => undefined };
-}
-
-/** `tool_calls` whenever there are calls and the answer is whole, also where the engine says stop. */
-export function finishOf(finish: string | null, hasCalls: boolean): NeutralFinish {
-  if (finish === "length") return "length";
-  return hasCalls ? "tool_calls" : "stop";
 }

@@ -5,8 +5,9 @@
 import { commonPrefix, findCheckpoint, historyMessages, lineIds } from "@tito/continuity";
 import type { DecisionEvidence } from "@tito/format";
 import type { Certificate, Renderer, RenderOptions } from "@tito/renderer";
-import { toolsDigest } from "../decide.js";
-import type { PromptInput, PromptPlan } from "./source.js";
+import { toolsDigest } from "../dialect/tools-digest.js";
+import type { PromptPlan } from "../sample/prompt-plan.js";
+import type { PromptInput } from "./source.js";
 
 export interface Incremental {
   certificate: Certificate;

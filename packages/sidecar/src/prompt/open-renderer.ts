@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TitoError } from "@tito/format";
 import type { Certificate, Renderer } from "@tito/renderer";
-import type { SidecarConfig } from "../config.js";
-import type { Log } from "../log.js";
+import type { SidecarConfig } from "../config/config.js";
+import type { Log } from "../config/log.js";
 import { type Incremental, shadowing } from "./incremental.js";
 
 export interface OpenedRenderer {

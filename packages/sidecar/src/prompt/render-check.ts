@@ -3,7 +3,7 @@ import { TitoError } from "@tito/format";
 import type { Renderer } from "@tito/renderer";
 import type { EngineAdapter } from "../engine-adapter/adapter.js";
 import { postJson } from "../engine-adapter/info-route.js";
-import { chatForm, GREEDY, PROBE_CHATS, type ProbeForm, readProbe } from "../probe-form.js";
+import { chatForm, GREEDY, PROBE_CHATS, type ProbeForm, readProbe } from "../engine-adapter/probe-form.js";
 import type { Upstream } from "../sample/upstream.js";
 
 type CheckingRenderer = Pick<Renderer, "render" | "decode">;

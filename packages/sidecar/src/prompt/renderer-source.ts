@@ -4,12 +4,14 @@
  */
 import { TitoError } from "@tito/format";
 import type { Renderer } from "@tito/renderer";
-import type { SidecarConfig } from "../config.js";
-import type { EngineAdapter, SentCall } from "../engine-adapter/adapter.js";
+import type { SidecarConfig } from "../config/config.js";
+import type { EngineAdapter } from "../engine-adapter/adapter.js";
+import type { PromptPlan } from "../sample/prompt-plan.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
+import type { SentCall } from "../sample/sent-call.js";
 import { type Incremental, incrementalPrompt } from "./incremental.js";
 import { roomLeft } from "./room.js";
-import type { PromptInput, PromptPlan, PromptSource } from "./source.js";
+import type { PromptInput, PromptSource } from "./source.js";
 import { templateArgumentsOf } from "./template-arguments.js";
 import { TurnReader } from "./turn-reader.js";
 

@@ -6,10 +6,10 @@ import type { Message } from "@tito/format";
 import type { Renderer, TurnContext, TurnStream } from "@tito/renderer";
 import type { NeutralRequest, ReplyEvent } from "../dialect/neutral.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
+import { finishOf } from "../sample/finish.js";
+import type { ReplyReader } from "../sample/prompt-plan.js";
 import type { Sampled } from "../sample/sampled.js";
 import { usageOf } from "../sample/usage.js";
-import { finishOf } from "./engine-source.js";
-import type { ReplyReader } from "./source.js";
 import { StopHold } from "./stop-hold.js";
 
 export type ParsingRenderer = Pick<Renderer, "streamParser" | "decode" | "stopIds">;

@@ -4,13 +4,13 @@
  */
 import { TitoError } from "@tito/format";
 import type { DialectError } from "../dialect/neutral.js";
-import type { ChunkReader, SentCall } from "../engine-adapter/adapter.js";
 import { parseEngineJson } from "../json/slices.js";
-import type { PromptPlan } from "../prompt/source.js";
 import { pause, retryDelay } from "./attempts.js";
 import { type EngineChunk, NO_CHUNK } from "./engine-chunk.js";
 import { classify, readFailure, withCode } from "./engine-failure.js";
+import type { PromptPlan } from "./prompt-plan.js";
 import { Collector, type Defect, type Sampled } from "./sampled.js";
+import type { ChunkReader, SentCall } from "./sent-call.js";
 import { SseParser } from "./sse.js";
 import { StaleConnection, type Upstream, type UpstreamResponse } from "./upstream.js";
 

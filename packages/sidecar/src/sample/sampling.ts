@@ -2,7 +2,7 @@
  * Which sampling fields are sent. Engines fall back to the model's generation_config.json for omitted ones, so that
  * what was sampled from would be unknown: omitted fields are sent explicitly.
  */
-import type { SidecarConfig } from "../config.js";
+import type { SidecarConfig } from "../config/config.js";
 import type { NeutralRequest } from "../dialect/neutral.js";
 
 /** The whole distribution, untouched. -1 is how vLLM spells "top_k off". */

@@ -1,7 +1,7 @@
 /** Values that no engine should be asked with: each dialect refuses them itself, by name, whatever the engine would make of them. */
 import { TitoError } from "@tito/format";
 import { describe, expect, it } from "vitest";
-import { codecOf } from "../../src/dialects.js";
+import { codecOf } from "../../src/dialect/dialects.js";
 
 const HELLO = [{ role: "user", content: "hello" }];
 const BODIES = {

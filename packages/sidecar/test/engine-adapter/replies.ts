@@ -1,6 +1,7 @@
 /** Replies in the shapes that engines document, as small as they can be, and what a collector makes of them. */
-import type { ChunkReader } from "../../src/engine-adapter/adapter.js";
+
 import { Collector, type Sampled } from "../../src/sample/sampled.js";
+import type { ChunkReader } from "../../src/sample/sent-call.js";
 
 export const ids = (...values: number[]): Int32Array => Int32Array.from(values);
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { codecOf } from "../../src/dialects.js";
-import { assembleMessage } from "../../src/message.js";
+import { codecOf } from "../../src/dialect/dialects.js";
+import { assembleMessage } from "../../src/dialect/message.js";
 import { chatReader } from "../../src/prompt/engine-source.js";
 import { readEngineChunk } from "../../src/sample/engine-chunk.js";
 import type { Sampled } from "../../src/sample/sampled.js";

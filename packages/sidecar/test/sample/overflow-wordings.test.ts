@@ -1,7 +1,7 @@
 /** Every engine version's words for an overflow are read, with their numbers, and told in each dialect as what its harnesses compact on (O.100). */
 import { describe, expect, it } from "vitest";
+import { codecOf } from "../../src/dialect/dialects.js";
 import type { DialectError } from "../../src/dialect/neutral.js";
-import { codecOf } from "../../src/dialects.js";
 import { readEngineChunk } from "../../src/sample/engine-chunk.js";
 import { classify, readFailure, withCode } from "../../src/sample/engine-failure.js";
 import { OVERFLOW_WORDINGS } from "../../src/sample/overflow-wordings.js";
