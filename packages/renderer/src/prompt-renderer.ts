@@ -126,12 +126,18 @@ export class PromptRenderer {
       structure: this.#structure,
       bytes: this.tokenizer.bytes,
       stopIds: new Set(this.stopIds),
-      reasoningOpen: this.#reasoningOpen(context),
+      reasoningOpen: this.opensReasoning(context.promptTail),
       parse: (ids) => {
         const output = this.#output(ids, context);
         return { output, message: toMessage(output, context.promptTokens, Int32Array.from(ids)) };
       },
     });
+  }
+
+  /** True when a prompt ends inside a reasoning block. */
+  opensReasoning(promptTail: Int32Array): boolean {
+    const mark = this.family.reasoning_prompt;
+    return mark !== null && this.tokenizer.decode(promptTail.slice(-TAIL_IDS)).trimEnd().endsWith(mark);
   }
 
   decode(ids: Iterable<number>): string {
@@ -143,15 +149,10 @@ export class PromptRenderer {
     const sampled = ended ? ids.slice(0, -1) : ids;
     const { bytes } = this.tokenizer;
     const { spans, damaged } = toSpans(sampled, this.#structure, bytes);
-    const surroundings = { reasoning_open: this.#reasoningOpen(context), ended, tools: context.tools };
+    const surroundings = { reasoning_open: this.opensReasoning(context.promptTail), ended, tools: context.tools };
     const output = this.family.parse(spans, surroundings);
     const misplaced = sampled.some((id) => this.#misplaced.has(id) || bytes.bytesOf(id).length === 0);
     return misplaced || damaged ? { ...output, malformed: true } : output;
-  }
-
-  #reasoningOpen(context: TurnContext): boolean {
-    const mark = this.family.reasoning_prompt;
-    return mark !== null && this.tokenizer.decode(context.promptTail.slice(-TAIL_IDS)).trimEnd().endsWith(mark);
   }
 }
 

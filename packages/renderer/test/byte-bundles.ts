@@ -2,7 +2,7 @@
  * Bundles for every family with a small vocabulary of bytes, a few merges and the family's own tokens: what a parser or a template does then
  * does not hang on which real vocabularies are installed.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -87,18 +87,33 @@ export function templatePath(family: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
+/** A bundle that is not the family's plain one. */
+export interface BundleChanges {
+  args?: BundleManifest["template_arguments"];
+  /** The family's template, changed. */
+  template?: (text: string) => string;
+  /** A directory with a real vocabulary in place of the small one. */
+  vocabulary?: string;
+}
+
 /** Makes a bundle in a directory of its own, calls `use`, removes the directory. */
 export async function withByteBundle<T>(
   family: string,
   use: (directory: string) => Promise<T>,
-  templateArguments: BundleManifest["template_arguments"] = {},
+  { args: templateArguments = {}, template: change, vocabulary }: BundleChanges = {},
 ): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), "tito-bundle-"));
   try {
-    const from = join(directory, "tokenizer.json");
-    await writeFile(from, byteTokenizerJson(family));
+    const from = vocabulary ?? join(directory, "tokenizer.json");
+    if (vocabulary === undefined) await writeFile(from, byteTokenizerJson(family));
     const out = join(directory, "bundle");
-    await makeBundle({ from, template: templatePath(family), family, out, date: "2026-11-30", templateArguments });
+    let template = templatePath(family);
+    if (change !== undefined) {
+      const text = change(await readFile(template, "utf8"));
+      template = join(directory, "chat_template.jinja");
+      await writeFile(template, text);
+    }
+    await makeBundle({ from, template, family, out, date: "2026-11-30", templateArguments });
     return await use(out);
   } finally {
     await rm(directory, { recursive: true, force: true });
@@ -109,5 +124,9 @@ export function openByteRenderer(
   family: string,
   args: BundleManifest["template_arguments"] = {},
 ): Promise<PromptRenderer> {
-  return withByteBundle(family, async (directory) => PromptRenderer.open(await loadBundle(directory)), args);
+  return openChangedRenderer(family, { args });
+}
+
+export function openChangedRenderer(family: string, changes: BundleChanges): Promise<PromptRenderer> {
+  return withByteBundle(family, async (directory) => PromptRenderer.open(await loadBundle(directory)), changes);
 }

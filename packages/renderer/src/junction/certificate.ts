@@ -9,7 +9,7 @@ export const CERTIFICATE_FILE = "certificate.json";
 export const CERTIFICATE_SCHEMA = "tito.junction_certificate/v1";
 
 /** Changes whenever the renderer could give other ids for the same bundle, or join otherwise: certificates of another version do not hold. */
-export const RENDERER_VERSION = "2";
+export const RENDERER_VERSION = "3";
 
 /** How many conversations of the shape were compared, and what stands between checkpoint and suffix. */
 export interface CertifiedShape {

@@ -7,7 +7,9 @@ import type { PromptRenderer } from "../prompt-renderer.js";
 import { joinIds } from "../tokenizer/tokenizer.js";
 import { CERTIFICATE_SCHEMA, type Certificate, type CertifiedShape, RENDERER_VERSION } from "./certificate.js";
 import { joinAtCheckpoint, renderTail, type Tail } from "./join.js";
-import { type Probe, probeConversation, unprobeable } from "./probe-conversations.js";
+import { inForm, type Probe, type ProbeForm, probeConversation, unprobeable } from "./probe-conversations.js";
+import { findForm } from "./probe-form.js";
+import { sameReply } from "./same-reply.js";
 import { SHAPES, type Shape } from "./shapes.js";
 
 export interface CertifyOptions {
@@ -29,8 +31,9 @@ export function certify(renderer: PromptRenderer, options: CertifyOptions = {}):
     shapes: {},
     refused: [],
   };
+  const form = findForm(renderer);
   for (const shape of SHAPES) {
-    const found = certifyShape(renderer, shape, conversations, seed);
+    const found = certifyShape(renderer, { shape, form, conversations, seed });
     if (typeof found === "string") certificate.refused.push({ shape, why: found });
     else certificate.shapes[shape] = found;
     options.onProgress?.(SHAPES.indexOf(shape) + 1, SHAPES.length);
@@ -38,21 +41,22 @@ export function certify(renderer: PromptRenderer, options: CertifyOptions = {}):
   return certificate;
 }
 
-function certifyShape(
-  renderer: PromptRenderer,
-  shape: Shape,
-  conversations: number,
-  seed: number,
-): CertifiedShape | string {
-  const { carries } = renderer.family;
-  const form = { ...carries, reasoning: carries.reasoning(renderer.templateArguments) };
+interface ShapeTrial {
+  shape: Shape;
+  form: ProbeForm;
+  conversations: number;
+  seed: number;
+}
+
+function certifyShape(renderer: PromptRenderer, trial: ShapeTrial): CertifiedShape | string {
+  const { shape, form, conversations, seed } = trial;
   const impossible = unprobeable(shape, form);
   if (impossible !== null) return impossible;
   let certified: CertifiedShape | null = null;
   for (let index = 0; index < conversations; index++) {
     let tail: Tail | string;
     try {
-      tail = tryProbe(renderer, probeConversation(shape, form, seed, index));
+      tail = tryProbe(renderer, probeConversation(shape, form, seed, index), form);
     } catch (error) {
       return `conversation ${index}: ${error instanceof Error ? error.message : String(error)}`;
     }
@@ -67,7 +71,7 @@ function certifyShape(
 }
 
 /** The junction's tail when the probe holds, else why it does not. */
-function tryProbe(renderer: PromptRenderer, probe: Probe): Tail | string {
+function tryProbe(renderer: PromptRenderer, probe: Probe, form: ProbeForm): Tail | string {
   const { history, suffix, tools } = probe;
   const prompt = renderer.render(history, tools).ids;
   const full = renderer.render([...history, probe.reply, ...suffix], tools).ids;
@@ -84,7 +88,7 @@ function tryProbe(renderer: PromptRenderer, probe: Probe): Tail | string {
   const checkpoint = joinIds([prompt, sampled]);
   const tail = renderTail(renderer, parsed.message, renamed, tools);
   if (tail === null) return "the template does not end the turn with a stop id";
-  const wanted = renderer.render([...history, parsed.message, ...renamed], tools).ids;
+  const wanted = renderer.render([...history, inForm(parsed.message, form), ...renamed], tools).ids;
   const joined = joinAtCheckpoint(checkpoint, probe.end, tail, renderer.stopIds);
   if ("fallback" in joined) return "the sampled end of the turn is not the template's";
   const differs =
@@ -135,27 +139,6 @@ function firstDifference(prefix: Int32Array, ids: Int32Array): number | null {
 function show(renderer: PromptRenderer, left: Int32Array, right: Int32Array, at: number): string {
   const around = (ids: Int32Array): string => JSON.stringify(renderer.decode(ids.slice(Math.max(0, at - 4), at + 6)));
   return `${around(left)} became ${around(right)} at token ${at}`;
-}
-
-const canonical = (text: string): unknown => {
-  const sort = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(sort);
-    if (typeof value !== "object" || value === null) return value;
-    return new Map(Object.entries(value).map(([key, item]) => [key, sort(item)]));
-  };
-  return JSON.stringify([...(sort(JSON.parse(text)) as Map<string, unknown>)]);
-};
-
-/** Equal as far as the template can show it: text without the white space at its ends, arguments as values. */
-function sameReply(parsed: Message, wanted: Message): boolean {
-  const text = (content: unknown): string => (typeof content === "string" ? content : "").trim();
-  const calls = (message: Message) =>
-    (message.tool_calls ?? []).map((call) => `${call.name} ${canonical(call.arguments)}`);
-  return (
-    text(parsed.content) === text(wanted.content) &&
-    text(parsed.reasoning) === text(wanted.reasoning) &&
-    calls(parsed).join("\n") === calls(wanted).join("\n")
-  );
 }
 
 /** The suffix with the call ids that the parser gave. */

@@ -3,7 +3,7 @@ import type { Message, ToolDefinition } from "@tito/format";
 import type { PromptRenderer, RenderOptions } from "../prompt-renderer.js";
 import { type Certificate, certificateId, verifyCertificate } from "./certificate.js";
 import { joinAtCheckpoint, renderTail } from "./join.js";
-import { isShape, type Shape, type ShapelessReason, shapeOf, type TurnEnd } from "./shapes.js";
+import { hasReasoning, isShape, type Shape, type ShapelessReason, shapeOf, type TurnEnd } from "./shapes.js";
 
 export interface IncrementalRequest {
   /** Exact prompt ids and sampled ids of the turn that is continued. */
@@ -52,7 +52,20 @@ export function buildIncrementalPrompt(
     const why = certificate.refused.find((refusal) => refusal.shape === shape)?.why;
     return { fallback: "not_certified", detail: `${shape}: ${why ?? "no conversation of this shape was tested"}` };
   }
+  const rewritten = rewritesReasoning(certificate, request);
+  if (rewritten !== null) return { fallback: "not_certified", detail: rewritten };
   return joinRequest(renderer, request, shape, certified, certificateId(certificate));
+}
+
+/**
+ * A turn that was cut is followed by a user message, behind which a template may leave out reasoning. Cut turns are probed in the family's own
+ * form, which need not hold any: with reasoning, the shape of a whole turn with reasoning must be certified too.
+ */
+function rewritesReasoning(certificate: Certificate, { history, reply, end }: IncrementalRequest): string | null {
+  if (end === "stop" || !hasReasoning(history, reply)) return null;
+  const shape: Shape = "user_turn_after_reasoning";
+  if (certificate.shapes[shape] !== undefined) return null;
+  return `${shape}: ${certificate.refused.find((refusal) => refusal.shape === shape)?.why ?? "not tested"}`;
 }
 
 function joinRequest(

@@ -40,7 +40,7 @@ const PARAMETERS = JSON.stringify({
     deep: { type: "object" },
   },
 });
-const TOOLS: ToolDefinition[] = [
+export const TOOLS: ToolDefinition[] = [
   { name: "bash", description: "Run a command", parameters: PARAMETERS },
   { name: "read_file", description: "Read a file", parameters: PARAMETERS },
 ];
@@ -60,7 +60,7 @@ interface Wanted {
   calls: number;
   users: number;
   end: TurnEnd;
-  reasoning: "never" | "sometimes" | "always";
+  reasoning: "never" | "sometimes" | "always" | "as_formed";
 }
 const WANTED: Record<Shape, Wanted> = {
   tool_result: { calls: 1, users: 0, end: "stop", reasoning: "sometimes" },
@@ -69,18 +69,26 @@ const WANTED: Record<Shape, Wanted> = {
   user_turn: { calls: 0, users: 1, end: "stop", reasoning: "never" },
   user_turn_after_reasoning: { calls: 0, users: 1, end: "stop", reasoning: "always" },
   user_turns: { calls: 0, users: 2, end: "stop", reasoning: "sometimes" },
-  user_turn_after_length: { calls: 0, users: 1, end: "length", reasoning: "never" },
-  user_turn_after_stop_string: { calls: 0, users: 1, end: "stop_string", reasoning: "never" },
+  user_turn_after_length: { calls: 0, users: 1, end: "length", reasoning: "as_formed" },
+  user_turn_after_stop_string: { calls: 0, users: 1, end: "stop_string", reasoning: "as_formed" },
 };
 
 /** What the family's turns can hold. */
 export interface ProbeForm {
   reasoning: "never" | "optional" | "always";
+  /** How history spells the reasoning of a turn without any, so that the template prints what the prompt ended with; absent: it has no such member. */
+  empty_reasoning?: string;
   calls_max: number;
   content_with_calls: boolean;
   /** The template prints no argument whose value is null, so a policy cannot have sampled one. */
   leaves_out_null?: boolean;
 }
+
+const withoutReasoning = (form: ProbeForm): { reasoning?: string } =>
+  form.empty_reasoning === undefined ? {} : { reasoning: form.empty_reasoning };
+
+/** A parsed reply as history has to spell it for the family's template. */
+export const inForm = (message: Message, form: ProbeForm): Message => ({ ...withoutReasoning(form), ...message });
 
 /** Why no probe of the shape can be made for the family; null when one can. */
 export function unprobeable(shape: Shape, form: ProbeForm): string | null {
@@ -100,7 +108,7 @@ export function probeConversation(shape: Shape, form: ProbeForm, seed: number, i
   const think = (): { reasoning?: string } => {
     const some = wanted.reasoning === "always" || (wanted.reasoning === "sometimes" && random(2) === 0);
     const thinks = form.reasoning === "always" || (form.reasoning === "optional" && some);
-    return thinks ? { reasoning: pick(TEXTS) } : {};
+    return thinks ? { reasoning: pick(TEXTS) } : withoutReasoning(form);
   };
   const calling = (count: number): Message => ({
     role: "assistant",

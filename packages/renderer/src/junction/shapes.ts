@@ -45,10 +45,12 @@ export function shapeOf(
   if (resultCount > 0)
     return users.length > 0 ? "results_then_user" : resultCount === 1 ? "tool_result" : "parallel_results";
   if (users.length > 1) return "user_turns";
-  const reasoned = [...history, reply].some(
-    (message) => message.role === "assistant" && message.reasoning !== undefined,
-  );
-  return reasoned ? "user_turn_after_reasoning" : "user_turn";
+  return hasReasoning(history, reply) ? "user_turn_after_reasoning" : "user_turn";
+}
+
+/** True when an assistant message up to the reply holds a reasoning block, be it empty. */
+export function hasReasoning(history: readonly Message[], reply: Message): boolean {
+  return [...history, reply].some((message) => message.role === "assistant" && message.reasoning !== undefined);
 }
 
 export const isShape = (value: Shape | ShapelessReason): value is Shape =>

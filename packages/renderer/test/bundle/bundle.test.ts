@@ -14,7 +14,9 @@ describe("a bundle", () => {
     const first = await withByteBundle("qwen3", async (directory) => (await loadBundle(directory)).contractId);
     const second = await withByteBundle("qwen3", async (directory) => (await loadBundle(directory)).contractId);
     const other = await withByteBundle("qwen3", async (directory) => (await loadBundle(directory)).contractId, {
-      enable_thinking: false,
+      args: {
+        enable_thinking: false,
+      },
     });
     expect(first).toMatch(/^bundle:[0-9a-f]{64}$/);
     expect(second).toBe(first);

@@ -136,6 +136,23 @@ describe("the incremental prompt", () => {
     expect(built.ids).toEqual(renderer.render([USER, reply, next], []).ids);
   });
 
+  it("O.124 joins behind a cut turn with reasoning only where a user message leaves reasoning in place", async () => {
+    const reply: Message = { role: "assistant", reasoning: "Long", content: "It is" };
+    const over: Partial<IncrementalRequest> = { reply, suffix: [{ role: "user", content: "go on" }], end: "length" };
+    const dropping = await prepare();
+    const sampled = "<think>\nLong\n</think>\n\nIt is";
+    expect(
+      buildIncrementalPrompt(dropping.renderer, dropping.certificate, request(dropping.renderer, sampled, over)),
+    ).toMatchObject({ fallback: "not_certified", detail: expect.stringContaining("user_turn_after_reasoning") });
+    const keeping = await prepare("glm-5.3");
+    const joined = buildIncrementalPrompt(
+      keeping.renderer,
+      keeping.certificate,
+      request(keeping.renderer, "Long</think>It is", over),
+    );
+    expect(joined).toMatchObject({ kind: "user_turn_after_length" });
+  });
+
   it.each<[string, Partial<IncrementalRequest>, string]>([
     ["a malformed turn", { malformed: true }, "turn_malformed"],
     ["an empty suffix", { suffix: [] }, "suffix_empty"],
