@@ -17,13 +17,23 @@ function workplace(lines: readonly unknown[]): { dir: string; log: string; out: 
 
 const tito = (args: string[]) => execa(process.execPath, [MAIN, ...args], { reject: false });
 
+const NEUTRAL = {
+  temperature: 1,
+  top_p: 1,
+  top_k: -1,
+  min_p: 0,
+  repetition_penalty: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+};
+
 const call = (prompt: number[], sampled: number[], more: object = {}) => ({
   trajectory_id: "t1",
   prompt_token_ids: prompt,
   completion_token_ids: sampled,
   logprobs: sampled.map(() => -0.5),
   finish_reason: "stop",
-  sampling: { temperature: 1 },
+  sampling: NEUTRAL,
   delivered: true,
   ...more,
 });
@@ -55,6 +65,31 @@ describe("tito import", () => {
         [0, 0, 0, 0, 1],
       ],
     ]);
+  });
+
+  it("trains no raw values under settings that nobody states, until the user does, at import or afterwards (O.90)", async () => {
+    const { log, out, dir } = workplace([call([1, 2], [3, 4], { sampling: { temperature: 1, top_p: 1 } })]);
+    const imported = await tito(["import", log, "--out", out]);
+    expect(imported.stdout).toContain("1 calls do not state every sampling setting");
+    const samples = join(dir, "samples.jsonl");
+    const trained = async (paths: string, ...flags: string[]) => {
+      const { exitCode, stdout } = await tito(["materialize", paths, "--out", samples, ...flags]);
+      expect(exitCode).toBe(0);
+      const { coverage } = JSON.parse(readFileSync(samples, "utf8"));
+      return { stdout, trained: coverage.trained_tokens };
+    };
+    const masked = await trained(out);
+    expect(masked.trained).toBe(0);
+    expect(masked.stdout).toMatch(/nothing states top_k, min_p, .*--sampling-defaults/);
+    expect((await trained(out, "--sampling-defaults", "neutral")).trained).toBe(2);
+    expect((await trained(out, "--sampling-defaults", "top_k=-1", "--sampling-defaults", "min_p=0")).trained).toBe(0);
+    const stated = join(dir, "stated");
+    await tito(["import", log, "--out", stated, "--sampling", "neutral"]);
+    expect((await trained(stated)).trained).toBe(2);
+    for (const wrong of ["engine", "top_k", "top_k=x"])
+      expect(await tito(["materialize", out, "--out", samples, "--sampling-defaults", wrong])).toMatchObject({
+        exitCode: 64,
+      });
   });
 
   it("trains nothing without log probabilities, and says why", async () => {

@@ -13,7 +13,15 @@ export { GENERIC_RULES, HARNESS_RULES, rulesFor } from "./harness-rules.js";
 export { historyMessages } from "./history.js";
 export { commonPrefix, equalIds, portableEquals } from "./ids.js";
 export { canonicalJson, sameJson } from "./json-text.js";
-export { classifyLane, detectHarness, type LaneInput, type LaneVerdict, type Prologue, prologueOf } from "./lane.js";
+export {
+  classifyLane,
+  detectHarness,
+  type LaneInput,
+  type LaneVerdict,
+  laneByRules,
+  type Prologue,
+  prologueOf,
+} from "./lane.js";
 export { laneFacts } from "./lane-facts.js";
 export {
   FALLBACK_REASONS,
@@ -37,6 +45,13 @@ export { APPEND_REASONS, type AppendReason, OPENING_REASONS, type OpeningReason 
 export type { DifferenceTexts } from "./reply-part.js";
 export { isCheckpointable, type Restored, type RestoredTurn, restore } from "./restore.js";
 export { type EarlierCall, type RetryEvidence, type RetryFacts, retryOf } from "./retry.js";
-export { type HarnessRules, type LaneCondition, type LaneRule, NO_RULES, type VolatileText } from "./rules.js";
+export {
+  type HarnessRules,
+  type LaneCondition,
+  type LaneRule,
+  NO_RULES,
+  type VolatileText,
+  withoutVolatile,
+} from "./rules.js";
 export { closeSegment, createState, type EngineState, lineIds, setDelivery } from "./state.js";
 export type { Continuation, Decision, DeliveryState, EngineTurn } from "./types.js";

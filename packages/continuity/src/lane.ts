@@ -39,18 +39,32 @@ export function detectHarness(name: string | null, header: LaneInput["header"]):
 
 /**
  * Headers first, then the harness's named requests, then whose tool calls the history holds, then another prologue than the main lane's.
- * Named requests come before tool-call ids because a summary request repeats the main line's tool calls.
+ * Named requests come before tool-call ids because a summary request repeats the main line's tool calls. Rules of a user (`own`) come first.
  */
-export function classifyLane(input: LaneInput, rules: HarnessRules | null): LaneVerdict {
+export function classifyLane(
+  input: LaneInput,
+  rules: HarnessRules | null,
+  own: readonly HarnessRules[] = [],
+): LaneVerdict {
+  return (
+    laneByRules(input, [...own, ...(rules === null ? [] : [rules]), GENERIC_RULES]) ??
+    byToolCalls(input) ??
+    byPrologue(input, prologueOf(input.messages)) ??
+    verdict("main", "default", "nothing says otherwise")
+  );
+}
+
+/** What the first rule says that holds, of the sets in their order; null when none holds. */
+export function laneByRules(input: LaneInput, sets: readonly HarnessRules[]): LaneVerdict | null {
   const said: Said = { prologue: prologueOf(input.messages), lastUser: lastUserText(input.messages) };
-  for (const set of rules === null ? [GENERIC_RULES] : [rules, GENERIC_RULES]) {
+  for (const set of sets) {
     for (const rule of set.lanes) {
       if (!holds(rule.when, input, said)) continue;
       const detail = describe(rule.when, input);
       return { lane: laneOf(rule, input), evidence: { rule: `${set.harness}@${set.version}/${rule.name}`, detail } };
     }
   }
-  return byToolCalls(input) ?? byPrologue(input, said.prologue) ?? verdict("main", "default", "nothing says otherwise");
+  return null;
 }
 
 function verdict(lane: Lane, rule: string, detail: string): LaneVerdict {

@@ -21,8 +21,10 @@ export { type ExplainTurnOptions, explainTurn, type TurnExplanation } from "./ex
 export { type InspectedSegment, type InspectedTurn, type Inspection, inspectTrajectory } from "./explain/inspect.js";
 export { type ReportTable, renderReport, renderTokenExplanation, renderTurnExplanation } from "./explain/report.js";
 export { type MaterializeOptions, materialize, type Progress, type Report, type RunLine } from "./jobs/materialize.js";
+export { lossWords } from "./read/capture-loss.js";
 export type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./read/evidence.js";
 export { readEvidence, readIdentity } from "./read/read.js";
+export { type LaneRules, parseLaneRules } from "./recipe/lane-rules.js";
 export { loadPolicy, type Policy, type PolicyFlags, policyDigest, printPolicy } from "./recipe/policy.js";
 export {
   MASK_REASONS,

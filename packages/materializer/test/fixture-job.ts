@@ -49,7 +49,7 @@ const numbers: Call[] = [
       { version: "step-9", start: 1, end: 3 },
     ],
   },
-  { prompt: [70, 71], sampled: [218], sampling: { temperature: 0.5, top_p: 1 } },
+  { prompt: [70, 71], sampled: [218], sampling: { temperature: 0.5 } },
 ];
 
 interface FixtureTrial {

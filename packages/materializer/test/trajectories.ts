@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Message, SharedPrefix, ToolDefinition, VersionSpan } from "@tito/format";
 import type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "../src/read/evidence.js";
+import { NEUTRAL_SAMPLING } from "../src/recipe/sampling-settings.js";
 
 /** One call, with what a test wants to say about it. */
 export interface Call {
@@ -13,11 +14,19 @@ export interface Call {
   finish?: EvidenceTurn["finish_reason"];
   defects?: string[];
   malformed?: boolean;
+  /** Beside the neutral values; undefined: nobody states it. */
   sampling?: Record<string, unknown>;
+  usage?: EvidenceTurn["usage"];
   mode?: EvidenceTurn["logprob_mode"];
   versions?: VersionSpan[];
   reason?: string;
   message?: Message;
+  /** Of the request; default: one user message made of the prompt's ids. */
+  messages?: Message[];
+  /** Headers and body path that the request came with. */
+  headers?: Record<string, string>;
+  /** Of the decision: a comparison with a full rendering. */
+  shadow?: { full_tokens: number; match_tokens: number };
   tools?: ToolDefinition[];
   damage?: string;
   seam?: number;
@@ -101,7 +110,10 @@ export function evidenceOf(calls: readonly Call[], overrides: Partial<Trajectory
     uncaptured: new Map(),
     last_uncaptured: null,
     dangling_calls: 0,
+    lost_calls: 0,
+    volatile: [],
     sealed: true,
+    imported: false,
     engine: { kind: "vllm", version: "0.30.0", model: "m" },
     prompt_modes: ["full_history"],
     renderer_contracts: ["engine:00"],
@@ -124,12 +136,15 @@ export function turnOf(call: Call, index: number, placed: Placed): EvidenceTurn 
     offset: index * 1000,
     bytes: 1000,
     lane: call.lane ?? "main",
+    request: { messages: 1, max_tokens: null, prologue: { system: "", first_user: "" } },
+    spliced: false,
     finish_reason: call.finish ?? "stop",
+    engine: "vllm 0.30.0 m",
     defects: call.defects ?? [],
     damage: call.damage ?? null,
     delivery: call.delivery ?? "delivered",
     malformed: call.malformed ?? false,
-    sampling: call.sampling ?? { temperature: 1, top_p: 1 },
+    sampling: { ...NEUTRAL_SAMPLING, ...call.sampling },
     logprob_mode: call.mode ?? "raw",
     weight_versions: call.versions ?? [{ version: "7", start: 0, end: call.sampled.length }],
     decision: {
@@ -153,7 +168,11 @@ export function turnOf(call: Call, index: number, placed: Placed): EvidenceTurn 
     logprobs,
     message: call.message ?? { role: "assistant", content: "" },
     tools_offered: (call.tools ?? []).length > 0,
-    usage: { prompt_tokens: call.prompt.length, completion_tokens: call.sampled.length, cached_tokens: null },
+    usage: call.usage ?? {
+      prompt_tokens: call.prompt.length,
+      completion_tokens: call.sampled.length,
+      cached_tokens: null,
+    },
     finished_ms: 1000 + index,
   };
 }

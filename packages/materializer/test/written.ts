@@ -10,6 +10,7 @@ import {
   type TrajectoryWriter,
   type TurnRecord,
 } from "@tito/format";
+import { NEUTRAL_SAMPLING } from "../src/recipe/sampling-settings.js";
 import type { Call } from "./trajectories.js";
 
 export interface TrajectorySpec {
@@ -30,6 +31,7 @@ export interface TrajectorySpec {
 
 /** Messages that a call's prompt stands for: alternating, so that the engine has something to compare. */
 function messagesOf(call: Call): Message[] {
+  if (call.messages !== undefined) return call.messages;
   return [
     { role: "user", content: `prompt of ${call.prompt.length} ids starting ${call.prompt.slice(0, 4).join(" ")}` },
   ];
@@ -75,6 +77,17 @@ export async function writeTrajectory(out: string, spec: TrajectorySpec): Promis
     };
     const decision = decide(state, turn);
     commit(state, turn, decision, index + 1);
+    if (call.headers !== undefined) {
+      const path = "/v1/chat/completions";
+      writer.writeIntent({
+        call_id,
+        dialect: "chat",
+        path,
+        headers: call.headers,
+        body: Buffer.from("{}"),
+        received_ms: clock,
+      });
+    }
     const record = recordOf(call, { call_id, reply, decision, prompt_ids, sampled_ids, finished_ms: clock });
     const place =
       decision.kind === "append"
@@ -122,7 +135,7 @@ function recordOf(
     messages_new: messagesOf(call),
     tools: call.tools ?? null,
     tools_sha256: call.tools ? createHash("sha256").update(JSON.stringify(call.tools)).digest() : NO_TOOLS,
-    sampling: call.sampling ?? { temperature: 1, top_p: 1 },
+    sampling: { ...NEUTRAL_SAMPLING, ...call.sampling },
     logprob_mode: call.mode ?? "raw",
     prompt_mode: call.seam ? "incremental" : "full_history",
     prompt_keep: decision.prompt_keep,
@@ -134,11 +147,19 @@ function recordOf(
     finish_reason: call.finish ?? "stop",
     stop_reason: null,
     defects: call.defects ?? [],
-    usage: { prompt_tokens: call.prompt.length, completion_tokens: call.sampled.length, cached_tokens: null },
+    usage: call.usage ?? {
+      prompt_tokens: call.prompt.length,
+      completion_tokens: call.sampled.length,
+      cached_tokens: null,
+    },
     weight_versions: call.versions ?? [{ version: "7", start: 0, end: call.sampled.length }],
     engine: { kind: "vllm", version: "0.30.0", model: "tiny" },
     renderer_contract: "engine:00",
-    decision: { kind: decision.kind, reason: decision.reason, evidence: decision.evidence },
+    decision: {
+      kind: decision.kind,
+      reason: decision.reason,
+      evidence: { ...decision.evidence, ...(call.shadow === undefined ? {} : { shadow: call.shadow }) },
+    },
     junction: call.seam ? { kind: "test", seam_ids, certificate: "test" } : null,
     message: known.reply,
     malformed: call.malformed ?? false,

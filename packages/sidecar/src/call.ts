@@ -122,6 +122,7 @@ async function attemptOnce(
       signal: call.signal,
       hooks: relay,
       versions: { before: versionBefore, now: () => engine.weightVersion() },
+      counts: engine.profile.tellsCounts,
     });
     const againMs = relay.begun || call.signal.aborted ? null : delayOf(outcome, attempt);
     if (againMs !== null) trajectory.log("warn", "asked_again", { call: call.callId, attempt });

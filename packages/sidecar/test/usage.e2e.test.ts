@@ -87,8 +87,8 @@ const counted = (prompt: number, completion: number, more = ""): string =>
 const WRONG: [words: string, usage: string, defect: string][] = [
   ["more of both", counted(900, 800), "completion_count_disagrees"],
   ["less of both", counted(1, 1), "prompt_count_disagrees"],
-  ["nothing", "null", "usage_missing"],
-  ["no numbers", '{"prompt_tokens":"7","completion_tokens":-3,"total_tokens":null}', "usage_missing"],
+  ["nothing", "null", "usage_lost"],
+  ["no numbers", '{"prompt_tokens":"7","completion_tokens":-3,"total_tokens":null}', "usage_lost"],
   [
     "more cached and reasoning tokens than there are tokens",
     counted(

@@ -31,6 +31,25 @@ export function keyValues(
   };
 }
 
+/** Commander collector for a repeatable flag of the form NAME=NUMBER, or the one word `neutral`. */
+export function samplingSettings(
+  flag: string,
+): (text: string, earlier: SamplingSettings | undefined) => SamplingSettings {
+  const pairs = keyValues(flag);
+  return (text, earlier) => {
+    if (text === "neutral" && earlier === undefined) return "neutral";
+    if (text === "neutral" || earlier === "neutral")
+      throw new TitoError("usage", `${flag}: neutral states every setting; leave the others out`);
+    const [[name, value] = ["", ""]] = Object.entries(pairs(text, undefined));
+    const number = Number(value);
+    if (value.trim() === "" || !Number.isFinite(number))
+      throw new TitoError("usage", `${flag} ${name}=${value}: not a number`);
+    return Object.fromEntries([...Object.entries(earlier ?? {}), [name, number]]);
+  };
+}
+
+export type SamplingSettings = "neutral" | Record<string, number>;
+
 /** Commander collector for a repeatable flag. */
 export function collect(text: string, earlier: string[] | undefined): string[] {
   return [...(earlier ?? []), text];

@@ -1,5 +1,6 @@
 import { findTrajectories, TitoError } from "@tito/format";
-import { type Register, wholeNumber } from "./command.js";
+import { collect, type Register, wholeNumber } from "./command.js";
+import { readLaneRules } from "./lane-rules.js";
 
 interface ExplainFlags {
   turn?: number;
@@ -7,6 +8,7 @@ interface ExplainFlags {
   sample?: number;
   token?: number;
   policy?: string;
+  laneRules?: string[];
   rewards?: string;
   exclusions?: string;
   json?: boolean;
@@ -27,6 +29,7 @@ export const registerExplain: Register = (program) => {
     .option("--sample <i>", "sample within the run, from 0", wholeNumber("--sample"))
     .option("--token <j>", "token within the sample, from 0", wholeNumber("--token"))
     .option("--policy <file>", "policy file, as given to materialize")
+    .option("--lane-rules <file>", "lane rules, as given to materialize (repeatable)", collect)
     .option("--rewards <file>", "mapping file, as given to materialize: run ids may be known only from it")
     .option("--exclusions <file>", "verdicts, as given to materialize")
     .option("--json", "one JSON object")
@@ -34,7 +37,7 @@ export const registerExplain: Register = (program) => {
       const { explainToken, explainTurn, renderTokenExplanation, renderTurnExplanation } = await import(
         "@tito/materializer"
       );
-      const shared = { policy: await readPolicy(flags.policy) };
+      const shared = { policy: await readPolicy(flags) };
       if (flags.turn !== undefined) {
         const explained = explainTurn({ path: oneTrajectory(paths), turn: flags.turn, ...shared });
         console.log(flags.json === true ? JSON.stringify(explained) : renderTurnExplanation(explained));
@@ -49,11 +52,12 @@ export const registerExplain: Register = (program) => {
     });
 };
 
-async function readPolicy(file: string | undefined) {
-  if (file === undefined) return undefined;
+async function readPolicy({ policy: file, laneRules }: ExplainFlags) {
+  if (file === undefined && laneRules === undefined) return undefined;
   const { readPolicyFile } = await import("./materialize.js");
   const { loadPolicy } = await import("@tito/materializer");
-  return loadPolicy(readPolicyFile(file), {}, file);
+  const flags = { laneRules: await readLaneRules(laneRules) };
+  return file === undefined ? loadPolicy(null, flags) : loadPolicy(readPolicyFile(file), flags, file);
 }
 
 function oneTrajectory(paths: readonly string[]): string {

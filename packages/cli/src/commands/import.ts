@@ -1,9 +1,8 @@
-import { TitoError } from "@tito/format";
 import type { ImportOptions, ImportReport } from "@tito/sidecar";
 import { Option } from "commander";
 import { startProgress } from "../progress.js";
 import { formatCount, renderTable } from "../table.js";
-import { given, keyValues, type Register } from "./command.js";
+import { given, keyValues, type Register, type SamplingSettings, samplingSettings } from "./command.js";
 
 interface ImportFlags {
   out: string;
@@ -15,7 +14,7 @@ interface ImportFlags {
   engine?: string;
   weightVersion?: string;
   logprobsMode?: "raw" | "processed";
-  sampling?: Record<string, string>;
+  sampling?: SamplingSettings;
   harness?: string;
   metadata?: Record<string, string>;
   durability?: "fsync" | "write";
@@ -53,7 +52,11 @@ export const registerImport: Register = (program, outcome) => {
         "processed",
       ]),
     )
-    .option("--sampling <K=V>", "sampling fields that the log does not tell (repeatable)", keyValues("--sampling"))
+    .option(
+      "--sampling <neutral|K=V>",
+      "sampling settings that the log does not tell (K=V is repeatable)",
+      samplingSettings("--sampling"),
+    )
     .option("--harness <name>", "whose rules tell auxiliary calls apart")
     .option("--metadata <K=V>", "anything to keep with the trajectories (repeatable)", keyValues("--metadata"))
     .addOption(new Option("--durability <mode>", "fsync (default) or write").choices(["fsync", "write"]))
@@ -68,26 +71,15 @@ export const registerImport: Register = (program, outcome) => {
 
 async function runImport(logs: string[], flags: ImportFlags): Promise<ImportReport> {
   const { importLog } = await import("@tito/sidecar");
-  const { json: _, titoPromptMode, sampling, ...rest } = flags;
+  const { json: _, titoPromptMode, ...rest } = flags;
   const progress = startProgress("importing trajectories");
   const options: ImportOptions = {
     logs,
     out: flags.out,
-    ...given({ ...rest, promptMode: titoPromptMode, sampling: sampling === undefined ? undefined : numbers(sampling) }),
+    ...given({ ...rest, promptMode: titoPromptMode }),
     onProgress: (done, total) => progress.update(done, total),
   };
   return importLog(options).finally(() => progress.finish());
-}
-
-function numbers(values: Record<string, string>): Record<string, number> {
-  const entries = Object.entries(values).map(([name, text]): [string, number] => {
-    const value = Number(text);
-    if (text.trim() === "" || !Number.isFinite(value)) {
-      throw new TitoError("usage", `--sampling ${name}=${text}: not a number`);
-    }
-    return [name, value];
-  });
-  return Object.fromEntries(entries);
 }
 
 /** Trajectories beyond this are summed up: a log can hold thousands. */

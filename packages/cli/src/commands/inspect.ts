@@ -3,7 +3,8 @@ import { findTrajectories, TitoError } from "@tito/format";
 import type { Inspection } from "@tito/materializer";
 import { reportFailure, tryReading } from "../fail.js";
 import { formatCount, renderTable } from "../table.js";
-import type { Register } from "./command.js";
+import { collect, type Register } from "./command.js";
+import { readLaneRules } from "./lane-rules.js";
 
 /** `tito inspect`: what a trajectory holds, as a table. */
 export const registerInspect: Register = (program, outcome) => {
@@ -14,9 +15,11 @@ export const registerInspect: Register = (program, outcome) => {
       "Prints every trajectory below PATH: its segments and why each was opened, its turns, what drifted and what that cost, what is missing.",
     )
     .argument("<path...>", "trajectory directories, or directories that hold some")
+    .option("--lane-rules <file>", "rules of your own that tell side calls apart (repeatable)", collect)
     .option("--json", "one JSON object a trajectory, one a line")
-    .action(async (paths: string[], flags: { json?: boolean }) => {
-      const { inspectTrajectory } = await import("@tito/materializer");
+    .action(async (paths: string[], flags: { json?: boolean; laneRules?: string[] }) => {
+      const { inspectTrajectory, loadPolicy, lossWords } = await import("@tito/materializer");
+      const policy = loadPolicy(null, { laneRules: await readLaneRules(flags.laneRules) });
       const unread = (error: TitoError): void => {
         outcome.exitCode = Math.max(outcome.exitCode, reportFailure(error, flags.json === true));
       };
@@ -29,14 +32,16 @@ export const registerInspect: Register = (program, outcome) => {
         });
       }
       for (const dir of found) {
-        const inspection = tryReading(() => inspectTrajectory(dir), unread);
+        const inspection = tryReading(() => inspectTrajectory(dir, policy), unread);
         if (inspection === null) continue;
-        console.log(flags.json === true ? JSON.stringify(inspection) : renderInspection(inspection));
+        console.log(flags.json === true ? JSON.stringify(inspection) : renderInspection(inspection, lossWords));
       }
     });
 };
 
-function renderInspection(one: Inspection): string {
+type LossWords = (loss: Inspection["capture_loss"][number]) => string;
+
+function renderInspection(one: Inspection, lossWords: LossWords): string {
   const missing = [
     ...Object.entries(one.uncaptured).map(([reason, count]) => `${count} without ids (${reason})`),
     ...(one.dangling_calls > 0 ? [`${one.dangling_calls} dangling`] : []),
@@ -46,16 +51,42 @@ function renderInspection(one: Inspection): string {
     `  ${one.dir}`,
     `  calls ${one.calls} · turns ${one.turns.length} · segments ${one.segments.length} · boots ${one.boots} · replays ${one.replays}${missing.length > 0 ? ` · ${missing.join(" · ")}` : ""}`,
     ...(one.last_uncaptured === null ? [] : [`  the last without ids: ${uncapturedWords(one.last_uncaptured)}`]),
+    `  ${continuityWords(one.continuity)}`,
+    ...one.capture_loss.map((loss) => `  CAPTURE LOSS  ${lossWords(loss)}`),
     "",
     renderSegments(one),
     "",
     renderTurns(one),
   ];
+  for (const suspect of one.side_call_suspects) blocks.push(suspectWords(suspect, one.dir));
+  if (one.volatile_text.length > 0) blocks.push("", renderVolatile(one));
   if (one.warning !== null) blocks.push("", `  warning: ${one.warning}`);
   const causes = Object.entries(one.drift.causes);
   if (causes.length > 0) blocks.push("", renderDrift(causes));
   for (const gap of one.gaps) blocks.push(`  gap in ${gap.file}: ${gap.reason}, ${gap.detail}`);
   return `${blocks.join("\n")}\n`;
+}
+
+/** The two figures of docs/continuity.md. */
+function continuityWords(figures: Inspection["continuity"]): string {
+  const { prompts_compared: compared, prompts_not_compared: left } = figures;
+  const rest = left > 0 ? `, ${left} not compared` : "";
+  return `prompt differs from canonical replay: ${figures.prompt_differs_from_canonical_replay} of ${compared} turns${rest} · trained but not sampled: ${figures.trained_but_not_sampled} tokens`;
+}
+
+function suspectWords({ turn, lane, trained_tokens, signs }: Inspection["side_call_suspects"][number], dir: string) {
+  return `  turn ${turn} (${lane}) looks like a side call and trains ${trained_tokens} tokens: ${signs.join("; ")}: tito explain ${dir} --turn ${turn}`;
+}
+
+function renderVolatile(one: Inspection): string {
+  return renderTable(
+    [
+      { title: "text that changes by itself" },
+      { title: "segments", align: "right" },
+      { title: "prompt tokens read again", align: "right" },
+    ],
+    one.volatile_text.map((cost) => [cost.text, String(cost.segments), formatCount(cost.reread_tokens)]),
+  );
 }
 
 function uncapturedWords(call: NonNullable<Inspection["last_uncaptured"]>): string {

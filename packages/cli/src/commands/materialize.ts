@@ -4,9 +4,11 @@ import type { PolicyFlags, Report } from "@tito/materializer";
 import { Option } from "commander";
 import { startProgress } from "../progress.js";
 import { formatCount, printable, renderTable } from "../table.js";
-import { type Register, wholeNumber } from "./command.js";
+import { collect, type Register, samplingSettings, wholeNumber } from "./command.js";
+import { readLaneRules } from "./lane-rules.js";
 
-interface MaterializeFlags extends PolicyFlags {
+interface MaterializeFlags extends Omit<PolicyFlags, "laneRules"> {
+  laneRules?: string[];
   out?: string;
   format?: "jsonl" | "parquet" | "msgpack";
   policy?: string;
@@ -40,6 +42,7 @@ export const registerMaterialize: Register = (program) => {
       ]),
     )
     .option("--policy <file>", "policy file (YAML); flags override it")
+    .option("--lane-rules <file>", "rules of your own that tell side calls apart (repeatable)", collect)
     .option("--print-policy", "print the effective policy and stop")
     .option(
       "--rewards <file>",
@@ -55,6 +58,11 @@ export const registerMaterialize: Register = (program) => {
     .option("--max-seq-len <tokens>", "split longer samples at turn boundaries", wholeNumber("--max-seq-len", 2))
     .option("--max-version-age <n>", "mask turns sampled by older weights", wholeNumber("--max-version-age"))
     .option(
+      "--sampling-defaults <neutral|K=V>",
+      "what the engine's own settings were, where a call did not state them (K=V is repeatable)",
+      samplingSettings("--sampling-defaults"),
+    )
+    .option(
       "--realign-max-lost-tokens <n>",
       "join a drifted segment to its parent when it loses at most n sampled tokens",
       wholeNumber("--realign-max-lost-tokens"),
@@ -69,10 +77,11 @@ export const registerMaterialize: Register = (program) => {
 
 async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise<void> {
   const { loadPolicy, materialize, printPolicy } = await import("@tito/materializer");
+  const overrides = { ...flags, laneRules: await readLaneRules(flags.laneRules) };
   const policy =
     flags.policy === undefined
-      ? loadPolicy(null, flags)
-      : loadPolicy(readPolicyFile(flags.policy), flags, flags.policy);
+      ? loadPolicy(null, overrides)
+      : loadPolicy(readPolicyFile(flags.policy), overrides, flags.policy);
   if (flags.printPolicy === true) {
     process.stdout.write(printPolicy(policy));
     return;

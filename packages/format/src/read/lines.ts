@@ -152,6 +152,11 @@ export class Lines {
     return parts;
   }
 
+  /** The turn whose history (request messages, then reply) this turn's `messages_keep` counts in; null when there is none. */
+  base(turn: LoggedTurn): LoggedTurn | null {
+    return this.baseOf.get(turn) ?? null;
+  }
+
   /** The tools that the turn's request offered. Null when they were recorded nowhere. */
   tools(turn: LoggedTurn): ToolDefinition[] | null {
     return turn.record.tools ?? this.toolsByDigest.get(Buffer.from(turn.record.tools_sha256).toString("hex")) ?? null;

@@ -20,7 +20,7 @@ export interface AssembledRun {
 }
 
 export function assembleRun(source: RunSource, policy: Policy, newestVersion: number | null): AssembledRun {
-  const evidence = source.trajectories.map(({ dir }) => readEvidence(dir, basename(dir)));
+  const evidence = source.trajectories.map(({ dir }) => readEvidence(dir, basename(dir), policy.lane_rules));
   return assembleEvidence(evidence, policy, newestVersion);
 }
 

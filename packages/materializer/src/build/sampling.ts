@@ -1,22 +1,48 @@
-/** Are the recorded log probabilities those of the distribution that was sampled from? Pure. */
+/**
+ * Are the recorded log probabilities those of the distribution that was sampled from? Pure.
+ * A setting that nobody states is unknown, not neutral: engines fill it in from the model's generation_config.json or their own flags.
+ */
 import type { EvidenceTurn } from "../read/evidence.js";
+import { FILLED_IN, SAMPLING_SETTINGS, type SamplingDefaults } from "../recipe/sampling-settings.js";
 
-/** Fields that change the distribution, with the values at which they do not. `-1` and `0` both switch `top_k` off. */
-const NEUTRAL: ReadonlyMap<string, readonly number[]> = new Map([
-  ["temperature", [1]],
-  ["top_p", [1]],
-  ["top_k", [0, -1]],
-  ["min_p", [0]],
+/** Settings that are off when a request leaves them out, with the values that change nothing. */
+const OFF_UNLESS_SET: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
   ["typical_p", [1]],
+  ["typ_p", [1]],
   ["top_a", [0]],
   ["tfs", [1]],
-  ["presence_penalty", [0]],
-  ["frequency_penalty", [0]],
-  ["repetition_penalty", [1]],
+  ["tfs_z", [1]],
+  ["top_n_sigma", [0, -1]],
+  ["xtc_probability", [0]],
+  ["dry_multiplier", [0]],
+  ["dynatemp_range", [0]],
+  ["mirostat", [0]],
   ["min_tokens", [0]],
+  ["min_new_tokens", [0]],
+  ["length_penalty", [1, 0]],
+  ["use_beam_search", [false]],
+  ["best_of", [1]],
+  ["n", [1]],
+  ["num_beams", [1]],
+  ["do_sample", [true]],
 ]);
 
-/** Fields that forbid tokens: whatever the mode, the recorded value is not proven to be the masked distribution's. */
+/** Fields of a request that leave the distribution alone. Any other one is a setting that is not known. */
+const HARMLESS: ReadonlySet<string> = new Set([
+  ..."max_tokens max_new_tokens max_completion_tokens n_predict max_output_tokens".split(" "),
+  ..."seed sampling_seed stop stop_token_ids stop_regex stop_sequences include_stop_str_in_output ignore_eos no_stop_trim".split(
+    " ",
+  ),
+  ..."tool_choice response_format detokenize skip_special_tokens spaces_between_special_tokens".split(" "),
+  ..."logprobs top_logprobs prompt_logprobs logprob_start_len top_logprobs_num return_logprob n_probs".split(" "),
+  ..."post_sampling_probs return_token_ids return_tokens stream stream_options stream_interval model".split(" "),
+  ..."truncate_prompt_tokens add_special_tokens cache_prompt priority user request_id".split(" "),
+]);
+
+/** Spellings of one setting. */
+const ALIASES: ReadonlyMap<string, string> = new Map([["repeat_penalty", "repetition_penalty"]]);
+
+/** Fields that forbid or force tokens: whatever the mode, the recorded value is not proven to be the masked distribution's. */
 const CONSTRAINING = [
   "guided_json",
   "guided_regex",
@@ -31,41 +57,85 @@ const CONSTRAINING = [
   "bad_words",
   "logit_bias",
   "allowed_token_ids",
+  "thinking_token_budget",
+  // Arguments of plug-ins that change the logits.
+  "vllm_xargs",
+  "extra_args",
+  "custom_logit_processor",
+  "logits_processors",
 ];
 
-/** True when no field of `sampling` moves the distribution away from the model's softmax. */
-function isNeutral(sampling: Readonly<Record<string, unknown>>): boolean {
-  for (const [field, neutral] of NEUTRAL) {
-    const value = sampling[field];
-    if (value === undefined || value === null) continue;
-    if (typeof value !== "number" || !neutral.includes(value)) return false;
-  }
-  return true;
+/**
+ * Below this temperature the likeliest token is taken. vLLM and SGLang then report the log probability at temperature 1 (also where their
+ * values are processed), llama.cpp reports 1 as the probability, and vLLM raises what lies between to this value in silence.
+ */
+const GREEDY_BELOW = 0.01;
+
+type Settings = ReadonlyMap<string, unknown>;
+
+/** Why the log probabilities are not known to be those of the distribution that was sampled from, in words; null: they are. */
+export function behaviourDoubt(
+  turn: Pick<EvidenceTurn, "sampling" | "logprob_mode">,
+  defaults: SamplingDefaults,
+): string | null {
+  const settings = settingsOf(turn.sampling, defaults);
+  const forced = constraint(settings) ?? greedy(settings);
+  if (forced !== null || turn.logprob_mode === "processed") return forced;
+  const mode = turn.logprob_mode === "raw" ? "raw log probabilities" : "log probabilities of an unknown kind";
+  const doubt = untold(settings) ?? reshaped(settings);
+  return doubt === null ? null : `${mode}, and ${doubt}`;
 }
 
-/** True when the decoding was constrained by a grammar, a schema, a forced tool or a token list. */
-function isConstrained(sampling: Readonly<Record<string, unknown>>): boolean {
+/** Settings that neither the turn nor the user states; empty: the distribution is known. */
+export function untoldSettings(sampling: Readonly<Record<string, unknown>>, defaults: SamplingDefaults): string[] {
+  const settings = settingsOf(sampling, defaults);
+  return SAMPLING_SETTINGS.filter((name) => typeof settings.get(name) !== "number");
+}
+
+function settingsOf(sampling: Readonly<Record<string, unknown>>, defaults: SamplingDefaults): Settings {
+  const told = Object.entries(sampling)
+    .filter(([, value]) => value !== undefined && value !== null)
+    .map(([name, value]): [string, unknown] => [ALIASES.get(name) ?? name, value]);
+  return new Map([...Object.entries(defaults), ...told]);
+}
+
+/** The decoding was constrained by a grammar, a schema, a forced tool or a token list. */
+function constraint(settings: Settings): string | null {
   for (const field of CONSTRAINING) {
-    const value = sampling[field];
-    if (value === undefined || value === null || value === false || isEmpty(value)) continue;
-    return true;
+    const value = settings.get(field);
+    if (value !== undefined && value !== false && !isEmpty(value)) return `${field} constrained the decoding`;
   }
-  const format = sampling.response_format;
-  if (typeof format === "object" && format !== null && "type" in format && format.type !== "text") return true;
-  const choice = sampling.tool_choice;
-  return choice === "required" || (typeof choice === "object" && choice !== null);
+  const format = settings.get("response_format");
+  if (typeof format === "object" && format !== null && "type" in format && format.type !== "text")
+    return "response_format constrained the decoding";
+  const choice = settings.get("tool_choice");
+  const isForced = choice === "required" || typeof choice === "object";
+  return isForced ? "tool_choice forced a call" : null;
+}
+
+function greedy(settings: Settings): string | null {
+  const temperature = settings.get("temperature");
+  if (settings.get("do_sample") === false) return "do_sample is false: the likeliest token was taken, not sampled";
+  if (typeof temperature !== "number" || temperature >= GREEDY_BELOW) return null;
+  return `temperature ${temperature}: the likeliest token was taken, not sampled`;
+}
+
+function untold(settings: Settings): string | null {
+  const missing = SAMPLING_SETTINGS.filter((name) => typeof settings.get(name) !== "number");
+  return missing.length === 0 ? null : `nothing states ${missing.join(", ")}`;
+}
+
+function reshaped(settings: Settings): string | null {
+  for (const [name, value] of settings) {
+    const neutral = (FILLED_IN as Record<string, readonly unknown[]>)[name] ?? OFF_UNLESS_SET.get(name);
+    if (neutral === undefined ? HARMLESS.has(name) || CONSTRAINING.includes(name) : neutral.includes(value)) continue;
+    const shown = JSON.stringify(value).slice(0, 40);
+    return neutral === undefined ? `${name} is a setting that is not known` : `${name} is ${shown}`;
+  }
+  return null;
 }
 
 function isEmpty(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
-}
-
-/**
- * Processed values are behaviour values under any filter; raw or unknown ones only when nothing filtered or reshaped.
- * Constrained decoding is never behaviour.
- */
-export function isBehaviourLogprob(turn: Pick<EvidenceTurn, "sampling" | "logprob_mode">): boolean {
-  if (isConstrained(turn.sampling)) return false;
-  return turn.logprob_mode === "processed" || isNeutral(turn.sampling);
 }

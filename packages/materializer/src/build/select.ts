@@ -3,7 +3,7 @@ import type { EvidenceTurn, TrajectoryEvidence } from "../read/evidence.js";
 import { versionNumber } from "../read/versions.js";
 import type { SelectPolicy } from "../recipe/policy.js";
 import type { MaskReason } from "../recipe/reasons.js";
-import { isBehaviourLogprob } from "./sampling.js";
+import { behaviourDoubt } from "./sampling.js";
 
 /** `[start, end)` of a turn's sampled ids under one verdict; null = may train. Ranges cover all sampled ids in order. */
 export interface SelectedRange {
@@ -22,20 +22,35 @@ export interface SelectContext {
 export function selectTurns(evidence: TrajectoryEvidence, context: SelectContext): SelectedRange[][] {
   const contained = turnsInLaterPrompts(evidence);
   const retried = retriedTurns(evidence);
+  const uncounted = uncountedTurns(evidence);
   return evidence.turns.map((turn) =>
-    selectTurn(turn, { contained: contained.has(turn.turn), retried: retried.has(turn.turn) }, context),
+    selectTurn(
+      turn,
+      {
+        contained: contained.has(turn.turn),
+        retried: retried.has(turn.turn),
+        uncounted: uncounted.has(turn.turn),
+        imported: evidence.imported,
+      },
+      context,
+    ),
   );
 }
 
-function selectTurn(
-  turn: EvidenceTurn,
-  later: { contained: boolean; retried: boolean },
-  context: SelectContext,
-): SelectedRange[] {
+/** What the rest of the trajectory says about a turn. */
+interface Surroundings {
+  contained: boolean;
+  retried: boolean;
+  /** Its engine tells counts at other times, and did not here. */
+  uncounted: boolean;
+  imported: boolean;
+}
+
+function selectTurn(turn: EvidenceTurn, around: Surroundings, context: SelectContext): SelectedRange[] {
   const whole = { start: 0, end: turn.sampled_ids.length };
   const reason =
-    captureReason(turn, context.policy) ??
-    deliveryReason(turn, later, context.policy) ??
+    captureReason(turn, around, context.policy) ??
+    deliveryReason(turn, around, context.policy) ??
     laneReason(turn, context.policy);
   if (reason !== null) return [{ ...whole, reason }];
   const byVersion = versionRanges(turn, context);
@@ -43,16 +58,16 @@ function selectTurn(
 }
 
 /** What was captured cannot be trusted as the policy's own behaviour. */
-function captureReason(turn: EvidenceTurn, policy: SelectPolicy): MaskReason | null {
+function captureReason(turn: EvidenceTurn, around: Surroundings, policy: SelectPolicy): MaskReason | null {
+  const { missing, impossible } = checkLogprobs(turn);
   const damage = turn.damage !== null || turn.defects.some((defect) => !isNamedDefect(defect));
-  if (damage) return "capture_damage";
-  const missing = missingLogprobs(turn);
+  if (damage || impossible || around.uncounted) return "capture_damage";
   if (missing === "all" || (missing === "some" && policy.logprob_missing === "turn")) return "logprob_missing";
-  if (policy.logprob_not_behaviour === "mask" && !isBehaviourLogprob(turn)) return "logprob_not_behaviour";
+  if (policy.logprob_not_behaviour === "mask" && behaviourDoubt(turn, policy.sampling_defaults) !== null)
+    return "logprob_not_behaviour";
   if (turn.defects.includes("client_gone")) return "client_gone";
-  const cut = turn.defects.some((defect) => CUT_SHORT.has(defect));
-  if (cut || turn.finish_reason === "abort" || turn.finish_reason === "error") return "aborted";
-  return null;
+  if (isCutShort(turn)) return "aborted";
+  return policy.finish_unknown === "mask" && !isFinishKnown(turn, around) ? "finish_unknown" : null;
 }
 
 /** Defects of a reply that ended before the policy ended it. */
@@ -64,26 +79,79 @@ const CUT_SHORT: ReadonlySet<string> = new Set([
   "unparsed_chunk",
 ]);
 
+function isCutShort(turn: EvidenceTurn): boolean {
+  const { finish_reason, defects } = turn;
+  return finish_reason === "abort" || finish_reason === "error" || defects.some((defect) => CUT_SHORT.has(defect));
+}
+
+/** The reply says in no known words why it ended. */
+const UNFINISHED: ReadonlySet<string> = new Set(["finish_missing", "finish_unknown"]);
+
 /** Defects that have a reason of their own, or that take nothing from the ids (an engine that counts nothing); any other defect is damage. */
 function isNamedDefect(defect: string): boolean {
   return (
-    CUT_SHORT.has(defect) || defect === "client_gone" || defect === "usage_missing" || defect.startsWith("logprob")
+    CUT_SHORT.has(defect) ||
+    UNFINISHED.has(defect) ||
+    defect === "client_gone" ||
+    defect === "usage_missing" ||
+    defect === "logprobs_missing" ||
+    defect === "logprob_not_finite"
   );
 }
 
-function missingLogprobs(turn: EvidenceTurn): "none" | "some" | "all" {
+/** A log may have no such field at all; every reply of an engine has one. */
+function isFinishKnown(turn: EvidenceTurn, { imported }: Surroundings): boolean {
+  if (turn.defects.some((defect) => UNFINISHED.has(defect))) return false;
+  return turn.finish_reason !== "unknown" || imported;
+}
+
+/**
+ * A log probability above this is impossible. Engines compute in float32: the probability of a token that is nearly certain can come out a few
+ * units in the last place (6e-8 each) above 1, and its logarithm as far above 0. Anything larger is no log probability (a logit, say).
+ */
+const LOGPROB_MAX = 1e-6;
+
+/** An impossible value is said of the whole turn: whatever the engine sent there, its other values are no better known. */
+function checkLogprobs(turn: EvidenceTurn): { missing: "none" | "some" | "all"; impossible: boolean } {
   const { logprobs } = turn;
-  if (logprobs === null || logprobs.length !== turn.sampled_ids.length) return "all";
+  if (logprobs === null || logprobs.length !== turn.sampled_ids.length) return { missing: "all", impossible: false };
   let missing = 0;
+  let highest = Number.NEGATIVE_INFINITY;
   // Every token passes here: an index loop, because an iterator costs five times as much.
-  for (let i = 0; i < logprobs.length; i += 1) if (!Number.isFinite(logprobs[i])) missing += 1;
-  if (missing === 0) return "none";
-  return missing === logprobs.length ? "all" : "some";
+  for (let i = 0; i < logprobs.length; i += 1) {
+    const value = logprobs[i]!;
+    if (value > highest) highest = value;
+    if (!Number.isFinite(value)) missing += 1;
+  }
+  const impossible = highest > LOGPROB_MAX;
+  if (missing === 0) return { missing: "none", impossible };
+  return { missing: missing === logprobs.length ? "all" : "some", impossible };
+}
+
+/**
+ * Turns without the engine's count of their ids although this engine tells counts in other turns: a piece of the reply was lost together
+ * with the count that would have shown the hole. Replies that were cut short never came to their count, and have their own reason.
+ */
+function uncountedTurns(evidence: Pick<TrajectoryEvidence, "turns">): Set<number> {
+  const counts = (turn: EvidenceTurn) => [turn.usage.prompt_tokens, turn.usage.completion_tokens];
+  const told = new Map<string, boolean[]>();
+  for (const turn of evidence.turns) {
+    const before = told.get(turn.engine) ?? [false, false];
+    told.set(
+      turn.engine,
+      counts(turn).map((value, i) => before[i]! || value !== null),
+    );
+  }
+  const isUncounted = (turn: EvidenceTurn) =>
+    !isCutShort(turn) &&
+    !turn.defects.includes("client_gone") &&
+    counts(turn).some((value, i) => value === null && told.get(turn.engine)![i]!);
+  return new Set(evidence.turns.filter(isUncounted).map((turn) => turn.turn));
 }
 
 function deliveryReason(
   turn: EvidenceTurn,
-  later: { contained: boolean; retried: boolean },
+  later: Pick<Surroundings, "contained" | "retried">,
   policy: SelectPolicy,
 ): MaskReason | null {
   if (later.contained) return null;

@@ -1,12 +1,13 @@
 /** `tito explain --turn`: where a call was put and why, the first token that differs, and what trains of it. */
 import { TitoError } from "@tito/format";
+import { behaviourDoubt } from "../build/sampling.js";
 import { selectTurns } from "../build/select.js";
 import type { EvidenceTurn, TrajectoryEvidence } from "../read/evidence.js";
 import { Lines } from "../read/lines.js";
 import { readEvidence } from "../read/read.js";
 import { versionNumber } from "../read/versions.js";
 import { loadPolicy, type Policy } from "../recipe/policy.js";
-import { REASON_TEXTS } from "../recipe/reasons.js";
+import { type MaskReason, REASON_TEXTS } from "../recipe/reasons.js";
 import type { Decode } from "./explain-token.js";
 
 export interface ExplainTurnOptions {
@@ -70,7 +71,7 @@ const CONTEXT_TOKENS = 12;
 /** Errors: `not_found` for a turn that does not exist. */
 export function explainTurn(options: ExplainTurnOptions): TurnExplanation {
   const policy = options.policy ?? loadPolicy(null);
-  const evidence = readEvidence(options.path, options.path);
+  const evidence = readEvidence(options.path, options.path, policy.lane_rules);
   const turn = evidence.turns[options.turn];
   if (!turn) throw new TitoError("not_found", `${options.path} has ${evidence.turns.length} turns, counted from 0`);
   const against = againstTurn(evidence, turn);
@@ -105,9 +106,15 @@ export function explainTurn(options: ExplainTurnOptions): TurnExplanation {
       start,
       end,
       reason: reason ?? "trained",
-      why: REASON_TEXTS[reason ?? "trained"],
+      why: whyOf(turn, reason, policy),
     })),
   };
+}
+
+function whyOf(turn: EvidenceTurn, reason: MaskReason | null, policy: Policy): string {
+  const text = REASON_TEXTS[reason ?? "trained"];
+  const doubt = reason === "logprob_not_behaviour" ? behaviourDoubt(turn, policy.select.sampling_defaults) : null;
+  return doubt === null ? text : `${text} (${doubt})`;
 }
 
 /** The call that the engine compared with, else the last call of the segment that this one branched from. */

@@ -1,7 +1,21 @@
 /** What one trajectory holds, as plain rows: for `tito inspect`. Reads, counts, and decides nothing. */
 import { type DriftReport, driftReport } from "@tito/continuity";
-import { danglingCalls, type LoggedTurn, readTrajectory, rebuildLines, type TrajectoryLog } from "@tito/format";
+import {
+  danglingCalls,
+  type Lane,
+  type LoggedTurn,
+  readTrajectory,
+  rebuildLines,
+  type TrajectoryLog,
+} from "@tito/format";
+import { assembleEvidence } from "../build/assemble.js";
+import { type ContinuityFigures, continuityFigures } from "../build/continuity-figures.js";
+import { type SideCallSuspect, sideCallSuspects } from "../build/side-calls.js";
+import { type CaptureLoss, captureLosses } from "../read/capture-loss.js";
+import { readEvidence } from "../read/read.js";
 import { type ToolUse, toolUseOf, toolWarning } from "../read/tool-use.js";
+import type { VolatileCost } from "../read/volatile-text.js";
+import { loadPolicy, type Policy } from "../recipe/policy.js";
 
 export interface InspectedTurn {
   turn: number;
@@ -53,6 +67,11 @@ export interface Inspection {
   gaps: { reason: string; file: string; detail: string }[];
   segments: InspectedSegment[];
   turns: InspectedTurn[];
+  /** The two figures of docs/continuity.md, what was lost, what looks like a side call and trains, under the default policy. */
+  continuity: ContinuityFigures;
+  capture_loss: CaptureLoss[];
+  side_call_suspects: SideCallSuspect[];
+  volatile_text: VolatileCost[];
   drift: {
     reasons: Record<string, number>;
     causes: Record<string, DriftReport["causes"] extends Map<string, infer C> ? C : never>;
@@ -60,11 +79,17 @@ export interface Inspection {
 }
 
 /** @throws TitoError `not_found` when `dir` holds no trajectory. */
-export function inspectTrajectory(dir: string): Inspection {
+export function inspectTrajectory(dir: string, policy: Policy = loadPolicy(null)): Inspection {
   const log = readTrajectory(dir, { mode: "salvage" });
   const lines = rebuildLines(log);
+  const { lanes, ...findings } = inspectFindings(dir, policy);
   const turns = lines.turns.map((logged, turn) =>
-    inspectTurn(log, logged, { turn, promptTokens: lines.promptLength(logged), status: lines.statusOf(logged) }),
+    inspectTurn(log, logged, {
+      turn,
+      lane: lanes[turn]!,
+      promptTokens: lines.promptLength(logged),
+      status: lines.statusOf(logged),
+    }),
   );
   const report = driftReport(
     lines.turns.map((logged, index) => ({
@@ -75,8 +100,8 @@ export function inspectTrajectory(dir: string): Inspection {
   const uncaptured = new Map<string, number>();
   const last = log.uncaptured.at(-1);
   const tool_use = toolUseOf(
-    lines.turns.map((logged) => ({
-      lane: logged.record.lane,
+    lines.turns.map((logged, turn) => ({
+      lane: lanes[turn]!,
       message: logged.record.message,
       tools_offered: (lines.tools(logged) ?? []).length > 0,
     })),
@@ -99,20 +124,34 @@ export function inspectTrajectory(dir: string): Inspection {
     gaps: log.gaps.map(({ reason, file, detail }) => ({ reason, file, detail })),
     segments: log.segments.map((segment) => inspectSegment(segment, lines.lineLength(segment.segment))),
     turns,
+    ...findings,
     drift: { reasons: Object.fromEntries(report.reasons), causes: Object.fromEntries(report.causes) },
+  };
+}
+
+/** What selection makes of the trajectory, for what only shows there. */
+function inspectFindings(dir: string, policy: Policy) {
+  const evidence = readEvidence(dir, dir, policy.lane_rules);
+  const assembled = assembleEvidence([evidence], policy, null).trajectories[0]!;
+  return {
+    continuity: continuityFigures(assembled),
+    capture_loss: captureLosses([evidence]),
+    side_call_suspects: sideCallSuspects(assembled),
+    volatile_text: evidence.volatile,
+    lanes: evidence.turns.map((turn) => turn.lane),
   };
 }
 
 function inspectTurn(
   log: TrajectoryLog,
   { record, segment }: LoggedTurn,
-  known: { turn: number; promptTokens: number | null; status: string },
+  known: { turn: number; lane: Lane; promptTokens: number | null; status: string },
 ): InspectedTurn {
   const deliveries = log.deliveries.get(record.call_id) ?? [];
   return {
     turn: known.turn,
     segment,
-    lane: record.lane,
+    lane: known.lane,
     decision: record.decision.kind,
     reason: record.decision.reason,
     cause: record.decision.evidence.cause,

@@ -43,6 +43,7 @@ export function renderReport(report: Report, runsMax = 40): ReportTable[] {
         ["trained / eligible", percent(manifest.trained_of_eligible)],
         ["trained / captured", percent(manifest.trained_of_captured)],
         ["mean reward", number(manifest.reward_mean)],
+        ...continuityRows(manifest.findings),
         ...toolRows(manifest.tool_use),
       ],
     },
@@ -51,9 +52,60 @@ export function renderReport(report: Report, runsMax = 40): ReportTable[] {
     countTable("terminations", "ending", manifest.terminations),
     countTable("groups that train nothing or lost members", "flag", manifest.group_flags),
     countTable("calls without ids", "reason", manifest.uncaptured),
+    ...findingTables(manifest.findings),
     runTable(report, runsMax),
   ];
   return tables.filter((table) => table.rows.length > 0);
+}
+
+function continuityRows(findings: Findings): string[][] {
+  if (findings === undefined) return [];
+  const { continuity } = findings;
+  const known = continuity.prompts_not_compared > 0 ? ` (of ${count(continuity.prompts_compared)} compared)` : "";
+  return [
+    [
+      `turns whose prompt differs from canonical replay${known}`,
+      count(continuity.prompt_differs_from_canonical_replay),
+    ],
+    ["tokens trained but not sampled", count(continuity.trained_but_not_sampled)],
+  ];
+}
+
+type Findings = Report["manifest"]["findings"];
+
+function findingTables(findings: Findings): ReportTable[] {
+  if (findings === undefined) return [];
+  const right = "right" as const;
+  return [
+    {
+      title: "capture loss",
+      columns: [
+        { title: "engine" },
+        { title: "sampled", align: right },
+        { title: "ids lost", align: right },
+        { title: "turns without some ids", align: right },
+        { title: "without a count", align: right },
+        { title: "calls without any", align: right },
+      ],
+      rows: findings.capture_loss.map((loss) => [
+        bounded(loss.engine),
+        count(loss.sampled_tokens),
+        count(loss.lost_tokens),
+        `${count(loss.lost_turns)} of ${count(loss.turns)}`,
+        count(loss.uncounted_turns),
+        count(loss.lost_calls),
+      ]),
+    },
+    {
+      title: "text that changes by itself",
+      columns: [
+        { title: "text" },
+        { title: "segments opened", align: right },
+        { title: "prompt tokens read again", align: right },
+      ],
+      rows: findings.volatile_text.map((cost) => [cost.text, count(cost.segments), count(cost.reread_tokens)]),
+    },
+  ];
 }
 
 /** Only where tools were offered at all. */

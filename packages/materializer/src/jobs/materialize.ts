@@ -16,6 +16,7 @@ import { manifestPath, type OutputFile, type OutputManifest } from "../write/out
 import { type Place, placeOf, refuseInput } from "../write/output-place.js";
 import { encodesRuns, openSink } from "../write/row-sink.js";
 import { closeShards, noteShard, openShards } from "../write/shards.js";
+import { findingWarnings } from "./finding-warnings.js";
 import { Jobs } from "./jobs.js";
 import { MATERIALIZER_VERSION, type PlannedFile, type PlannedRun, planFiles, planRuns } from "./plan.js";
 import type { RunSurvey } from "./survey.js";
@@ -110,6 +111,7 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
       policy,
       ...tally,
       warnings: [
+        ...findingWarnings(tally.findings),
         ...toolWarnings(surveys),
         ...warningsOf(
           runs.map((run) => run.head),

@@ -14,6 +14,7 @@ import { versionNumber } from "../read/versions.js";
 import { canonicalJson } from "../recipe/canonical-json.js";
 import type { Policy } from "../recipe/policy.js";
 import type { RunHead } from "../write/rollout-run.js";
+import { type Findings, findingsOf } from "./findings.js";
 
 /** What pass one tells about a run. `head.group` and `head.weight` are filled in by credit. */
 export interface RunSurvey {
@@ -27,6 +28,7 @@ export interface RunSurvey {
   dangling_calls: number;
   unsealed: number;
   tool_use: ToolUse;
+  findings: Findings;
   inputs: InputFile[];
 }
 
@@ -111,6 +113,12 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     wide: evidence.some((each) => each.turns.some((turn) => turn.logprobs instanceof Float64Array)),
     uncaptured: evidence.flatMap((each) => [...each.uncaptured]),
     dangling_calls: evidence.reduce((sum, each) => sum + each.dangling_calls, 0),
+    findings: findingsOf(run, {
+      policy,
+      run_id,
+      dirs: new Map(source.trajectories.map((each) => [each.trajectory_id, each.dir])),
+      root: context.root,
+    }),
     tool_use: evidence.map((each) => toolUseOf(each.turns)).reduce(addToolUse, NO_TOOL_USE),
     unsealed: evidence.filter((each) => !each.sealed).length,
     inputs: source.trajectories.flatMap(({ dir }) => inputFiles(dir, context.root)),

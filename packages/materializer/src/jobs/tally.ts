@@ -2,6 +2,7 @@
 import { addCoverage, assertCoverage, emptyCoverage } from "../build/coverage.js";
 import { addToolUse, NO_TOOL_USE } from "../read/tool-use.js";
 import type { OutputManifest } from "../write/output-manifest.js";
+import { type SummedFindings, sumFindings } from "./findings.js";
 import type { RunSurvey } from "./survey.js";
 
 type Tally = Pick<
@@ -17,7 +18,7 @@ type Tally = Pick<
   | "group_flags"
   | "uncaptured"
   | "tool_use"
->;
+> & { findings: SummedFindings };
 
 export function tallyRuns(surveys: readonly RunSurvey[], trials: number): Tally {
   const heads = surveys.map((survey) => survey.head);
@@ -54,6 +55,7 @@ export function tallyRuns(surveys: readonly RunSurvey[], trials: number): Tally 
       ...surveys.map((survey) => survey.tool_use).reduce(addToolUse, NO_TOOL_USE),
       silent_runs: surveys.filter(({ tool_use }) => tool_use.offered_turns > 0 && tool_use.called_turns === 0).length,
     },
+    findings: sumFindings(surveys.map((survey) => survey.findings)),
     uncaptured: count(
       surveys.flatMap((survey) => survey.uncaptured.flatMap(([reason, n]) => Array<string>(n).fill(reason))),
     ),

@@ -5,6 +5,8 @@
 import type { FinishReason, Lane, LogprobMode, Message, SharedPrefix, TurnRecord, VersionSpan } from "@tito/format";
 
 import type { SpanKind } from "../recipe/reasons.js";
+import type { RequestFacts } from "./requests.js";
+import type { VolatileCost } from "./volatile-text.js";
 
 export type Delivery = "delivered" | "failed" | "unknown";
 
@@ -21,7 +23,13 @@ export interface EvidenceTurn {
   offset: number;
   bytes: number;
   lane: Lane;
+  /** What its request looked like. */
+  request: RequestFacts;
+  /** The prompt was put together from recorded ids and a junction, not rendered afresh. */
+  spliced: boolean;
   finish_reason: FinishReason;
+  /** Kind, version and model of the engine that answered, as one text. */
+  engine: string;
   defects: readonly string[];
   /** Why the frame or the prompt that it needs cannot be trusted, null when it can. */
   damage: string | null;
@@ -87,8 +95,14 @@ export interface TrajectoryEvidence {
   last_uncaptured: string | null;
   /** Intents without any outcome. */
   dangling_calls: number;
+  /** Calls that lost every sampled id. */
+  lost_calls: number;
+  /** Texts that the harness changes by itself, and what they cost. */
+  volatile: VolatileCost[];
   /** COMPLETE and manifest are there. */
   sealed: boolean;
+  /** Made from a log, which may lack what every live call has. */
+  imported: boolean;
   engine: { kind: string; version: string | null; model: string } | null;
   prompt_modes: string[];
   renderer_contracts: string[];

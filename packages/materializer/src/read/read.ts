@@ -10,10 +10,12 @@ import {
   readManifest,
   readRecords,
   readTrajectory,
+  rebuildLines,
   TitoError,
   type TrajectoryLog,
   turnsInCommitOrder,
 } from "@tito/format";
+import type { LaneRules } from "../recipe/lane-rules.js";
 import { markDamage } from "./damage.js";
 import type {
   Delivery,
@@ -24,6 +26,8 @@ import type {
   TrajectoryEvidence,
 } from "./evidence.js";
 import { compareText } from "./order.js";
+import { lanesByRules, requestFacts } from "./requests.js";
+import { volatileCosts } from "./volatile-text.js";
 
 /** Ids that a trajectory carries, from its manifest or its first journal header. Cheap: no turn is read. */
 export function readIdentity(dir: string): { trajectory_id: string; identity: RecordedIdentity } {
@@ -66,8 +70,11 @@ function firstHeader(dir: string) {
   return null;
 }
 
-/** Reads a trajectory, damaged or not. `name` is how it is called in an output. One that cannot be read at all is evidence without turns. */
-export function readEvidence(dir: string, name: string): TrajectoryEvidence {
+/**
+ * Reads a trajectory, damaged or not. `name` is how it is called in an output; `rules` are a user's own, by which lanes are told apart again.
+ * One that cannot be read at all is evidence without turns.
+ */
+export function readEvidence(dir: string, name: string, rules: readonly LaneRules[] = []): TrajectoryEvidence {
   let log: TrajectoryLog;
   try {
     log = readTrajectory(dir, { mode: "salvage" });
@@ -81,11 +88,16 @@ export function readEvidence(dir: string, name: string): TrajectoryEvidence {
   const deliveries = deliveriesOf(log);
   const withTools = toolDigests(log);
   const ordered = turnsInCommitOrder(log);
+  const recorded = rebuildLines(log);
+  const requests = requestFacts(recorded);
+  const lanes = rules.length === 0 ? null : lanesByRules(log, recorded, rules);
   const turns = ordered.map((logged, turn) =>
     evidenceTurn(logged, {
       turn,
       segment: joined.get(logged.segment)!,
       delivery: deliveries.get(logged.record.call_id),
+      lane: lanes?.get(logged)?.lane ?? logged.record.lane,
+      request: requests.get(logged)!,
       tools_offered: withTools.has(hex(logged.record.tools_sha256)),
     }),
   );
@@ -101,7 +113,10 @@ export function readEvidence(dir: string, name: string): TrajectoryEvidence {
     uncaptured: countBy(log.uncaptured.map((record) => record.reason)),
     last_uncaptured: lastUncaptured(log, turns),
     dangling_calls: danglingCalls(log).length,
+    lost_calls: log.uncaptured.filter((record) => record.lost_tokens).length,
+    volatile: volatileCosts(recorded, rules),
     sealed: log.complete && log.manifest !== null,
+    imported: isImported(log.journals[0]?.header ?? null),
     engine: ordered.at(-1)?.record.engine ?? null,
     prompt_modes: [...new Set(ordered.map((logged) => logged.record.prompt_mode))],
     renderer_contracts: [...new Set(ordered.map((logged) => logged.record.renderer_contract))],
@@ -115,12 +130,25 @@ const NOTHING: Omit<TrajectoryEvidence, "trajectory_id" | "path" | "identity" | 
   uncaptured: new Map(),
   last_uncaptured: null,
   dangling_calls: 0,
+  lost_calls: 0,
+  volatile: [],
   sealed: false,
+  imported: false,
   engine: null,
   prompt_modes: [],
   renderer_contracts: [],
   lines: null,
 };
+
+/** `tito import` names the log that a trajectory was made from. */
+function isImported(header: JournalHeader | null): boolean {
+  if (header === null) return false;
+  try {
+    return Object.hasOwn(JSON.parse(header.config_json) as object, "import");
+  } catch {
+    return false;
+  }
+}
 
 /** Segment number → number of the segment that it continues, transitively; itself for all others. */
 function joinedSegments(log: TrajectoryLog): Map<number, number> {
@@ -147,7 +175,9 @@ function segmentsOf(log: TrajectoryLog, joined: Map<number, number>, turns: Evid
 
 function evidenceTurn(
   logged: LoggedTurn,
-  known: { turn: number; segment: number; delivery: Delivery | undefined; tools_offered: boolean },
+  known: Pick<EvidenceTurn, "turn" | "segment" | "lane" | "request" | "tools_offered"> & {
+    delivery: Delivery | undefined;
+  },
 ): EvidenceTurn {
   const { record, place, commit } = logged;
   return {
@@ -158,8 +188,11 @@ function evidenceTurn(
     file: place.file,
     offset: place.offset,
     bytes: place.bytes - place.offset,
-    lane: record.lane,
+    lane: known.lane,
+    request: known.request,
+    spliced: record.junction !== null,
     finish_reason: record.finish_reason,
+    engine: [record.engine.kind, record.engine.version ?? "?", record.engine.model].join(" "),
     defects: record.defects,
     damage: null,
     delivery: known.delivery ?? "unknown",

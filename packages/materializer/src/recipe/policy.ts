@@ -5,11 +5,29 @@ import { TitoError } from "@tito/format";
 import { z } from "zod";
 import { canonicalJson } from "./canonical-json.js";
 import { compileExpression } from "./expression.js";
+import { type LaneRules, laneRulesSchema } from "./lane-rules.js";
 import { TERMINATIONS } from "./reasons.js";
+import {
+  NEUTRAL_SAMPLING,
+  SAMPLING_SETTINGS,
+  type SamplingDefaults,
+  type SamplingSetting,
+} from "./sampling-settings.js";
 
 const verdict = z.enum(["train", "mask"]);
 const expression = z.string().min(1, "an expression is needed").max(2000);
 const count = z.int().min(0);
+
+/** What the user states about settings that neither the request nor the recorder stated; `neutral`: each changes nothing. */
+const samplingDefaults = z.preprocess(
+  (given) => (given === "neutral" ? NEUTRAL_SAMPLING : given),
+  z.strictObject(
+    Object.fromEntries(SAMPLING_SETTINGS.map((name) => [name, z.number().optional()])) as Record<
+      SamplingSetting,
+      z.ZodOptional<z.ZodNumber>
+    >,
+  ),
+);
 
 const select = z
   .strictObject({
@@ -26,7 +44,9 @@ const select = z
     retry_orphan: verdict.default("mask"),
     undelivered: verdict.default("mask"),
     delivery_unknown: verdict.default("mask"),
+    finish_unknown: verdict.default("mask"),
     logprob_not_behaviour: verdict.default("mask"),
+    sampling_defaults: samplingDefaults.prefault({}),
     /** `turn`: one missing value masks its turn; `token`: only the tokens without a value. */
     logprob_missing: z.enum(["turn", "token"]).default("turn"),
     max_version_age: count.nullable().default(null),
@@ -91,6 +111,8 @@ const output = z
 export const policySchema = z.strictObject({
   version: z.literal(1).default(1),
   select,
+  /** Rules of the user that tell side calls apart, tried before those that ship. */
+  lane_rules: z.array(laneRulesSchema).max(50).default([]),
   build,
   reward: expression.default("reward"),
   exclude,
@@ -112,6 +134,8 @@ export interface PolicyFlags {
   split?: string | undefined;
   maxSeqLen?: number | undefined;
   maxVersionAge?: number | undefined;
+  laneRules?: readonly LaneRules[] | undefined;
+  samplingDefaults?: "neutral" | SamplingDefaults | undefined;
   realignMaxLostTokens?: number | undefined;
   packMaxTokens?: number | undefined;
   shards?: number | undefined;
@@ -125,6 +149,8 @@ const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string
   split: ["build", "split"],
   maxSeqLen: ["build", "max_seq_len"],
   maxVersionAge: ["select", "max_version_age"],
+  laneRules: ["lane_rules"],
+  samplingDefaults: ["select", "sampling_defaults"],
   realignMaxLostTokens: ["build", "realign_max_lost_tokens"],
   packMaxTokens: ["pack", "max_tokens"],
   shards: ["output", "shards"],
@@ -157,7 +183,7 @@ export function loadPolicy(yamlText: string | null, flags: PolicyFlags = {}, nam
 function whereOf(path: readonly PropertyKey[], flags: PolicyFlags, name: string): string {
   const key = path.map(String).join(".");
   const flag = (Object.keys(FLAG_PATHS) as (keyof PolicyFlags)[]).find(
-    (each) => flags[each] !== undefined && FLAG_PATHS[each].join(".") === key,
+    (each) => flags[each] !== undefined && `${key}.`.startsWith(`${FLAG_PATHS[each].join(".")}.`),
   );
   if (flag !== undefined) return `--${flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   return key === "" ? name : `${name}: ${key}`;

@@ -5,6 +5,47 @@ import { coverageSchema } from "./rollout-run.js";
 const fileSchema = z.strictObject({ path: z.string(), bytes: z.int().min(0), sha256: z.string() });
 const counts = z.record(z.string(), z.int().min(0));
 
+const whole = z.int().min(0);
+
+const findingsSchema = z.strictObject({
+  continuity: z.strictObject({
+    prompt_differs_from_canonical_replay: whole,
+    prompts_compared: whole,
+    prompts_not_compared: whole,
+    trained_but_not_sampled: whole,
+  }),
+  /** By engine. */
+  capture_loss: z.array(
+    z.strictObject({
+      engine: z.string(),
+      sampled_tokens: whole,
+      lost_tokens: whole,
+      turns: whole,
+      lost_turns: whole,
+      uncounted_turns: whole,
+      lost_calls: whole,
+    }),
+  ),
+  volatile_text: z.array(z.strictObject({ text: z.string(), segments: whole, reread_tokens: whole, turn: whole })),
+  side_calls: z.strictObject({
+    turns: whole,
+    trained_tokens: whole,
+    suspects: z.array(
+      z.strictObject({
+        run_id: z.string(),
+        trajectory: z.string(),
+        turn: whole,
+        lane: z.string(),
+        trained_tokens: whole,
+        signs: z.array(z.string()),
+      }),
+    ),
+  }),
+  not_behaviour: counts,
+  untold_sampling: z.array(z.string()),
+  untold_finish_turns: whole,
+});
+
 export const outputFileSchema = z.strictObject({
   ...fileSchema.shape,
   runs: z.int(),
@@ -50,6 +91,8 @@ export const outputManifestSchema = z.strictObject({
   tool_use: z
     .strictObject({ offered_turns: z.int(), called_turns: z.int(), unparsed_turns: z.int(), silent_runs: z.int() })
     .optional(),
+  /** What was lost, what trains and may not be meant to, what splits conversations; docs/samples.md#findings. */
+  findings: findingsSchema.optional(),
   warnings: z.array(z.string()),
   outputs: z.array(outputFileSchema),
   inputs: z.array(fileSchema),

@@ -69,6 +69,7 @@ function finishReason(sampled: Sampled, hasCalls: boolean): FinishReason {
       return sampled.finish;
     case "stop":
     case "tool_calls":
+    case "function_call":
       return hasCalls ? "tool_calls" : "stop";
     default:
       if (sampled.defects.includes("client_gone") || sampled.defects.includes("aborted_by_seal")) return "abort";

@@ -5,7 +5,14 @@
  */
 import { TitoError } from "@tito/format";
 import { asArray, asCount, asObject, asString } from "../json/narrow.js";
-import { type EngineChunk, type LogprobEntry, NO_CHUNK, readError, readIds } from "../sample/engine-chunk.js";
+import {
+  type EngineChunk,
+  type LogprobEntry,
+  NO_CHUNK,
+  readError,
+  readIds,
+  readLogprob,
+} from "../sample/engine-chunk.js";
 import type { Upstream } from "../sample/upstream.js";
 import type { EngineAdapter, EngineTarget, IdsCall } from "./adapter.js";
 import { asIds, getJson, infoField, postJson } from "./info-route.js";
@@ -119,8 +126,8 @@ function readProbability(entry: { readonly [key: string]: unknown } | null): Log
   const alternatives = asArray(entry?.top_probs) ?? asArray(entry?.top_logprobs);
   if (alternatives?.length === 0) return { was: "no alternatives: not the model's own" };
   const { prob, logprob } = entry ?? {};
-  if (typeof prob === "number" && prob > 0 && prob <= 1) return { value: Math.fround(Math.log(prob)) };
-  if (typeof logprob === "number" && logprob > LOWEST) return { value: logprob };
+  if (typeof prob === "number" && prob > 0) return readLogprob(Math.fround(Math.log(prob)));
+  if (typeof logprob === "number" && logprob > LOWEST) return logprob > 0 ? readLogprob(logprob) : { value: logprob };
   return { was: String(prob ?? logprob ?? "missing").slice(0, 40) };
 }
 

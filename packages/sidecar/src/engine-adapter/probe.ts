@@ -26,6 +26,8 @@ export interface EngineProfile {
   modelEntry: string;
   logprobMode: LogprobMode;
   streamsIds: boolean;
+  /** Its replies say how many ids they have: one that does not has lost that, and maybe ids with it. */
+  tellsCounts: boolean;
   hasWeightInfo: boolean;
   /** Longest prompt and answer together; null when the engine does not tell. */
   contextTokens: number | null;
@@ -69,6 +71,7 @@ export async function probeEngine(
         replies.map((reply) => reply.top),
       )),
     streamsIds: adapter.canStream && (await streamsIds(probe)),
+    tellsCounts: replies.every((reply) => !reply.sampled.defects.includes("usage_missing")),
     hasWeightInfo,
     contextTokens: await adapter.contextTokens(target),
     contract: hash.digest("hex"),
@@ -152,7 +155,7 @@ function checkIds(sampled: Sampled): void {
       hint: "it needs vLLM 0.10.2 or later, or another engine of --engine; sometimes with --renderer BUNDLE_DIR only",
     });
   }
-  const wrong = sampled.defects.filter((defect) => defect.endsWith("_disagrees"));
+  const wrong = sampled.defects.filter((defect) => defect.endsWith("_disagrees") || defect === "logprob_positive");
   if (wrong.length > 0)
     throw new TitoError("engine_without_ids", `the engine's replies contradict themselves: ${wrong.join(", ")}`);
 }

@@ -71,10 +71,12 @@ function chatReader(): ChunkReader {
 const idsOf = (tuples: readonly unknown[] | null): EngineChunk["sampled"] =>
   tuples === null ? null : readIds(tuples.map((tuple) => asArray(tuple)?.[1]));
 
-/** Behaviour values as long as nothing is filtered. */
+/** Behaviour values as long as nothing is filtered, which cannot be known where the server fills in a filter that nobody named. */
 function logprobModeOf(mode: LogprobMode, sampling: Readonly<Record<string, unknown>>): LogprobMode {
-  const { top_p = 1, top_k = -1, min_p = 0 } = sampling;
-  return top_p === 1 && (top_k === -1 || top_k === 0) && min_p === 0 ? mode : "raw";
+  const { top_p, top_k, min_p } = sampling;
+  const filtered = (value: unknown, ...off: number[]) => value !== undefined && !off.includes(value as number);
+  if (filtered(top_p, 1) || filtered(top_k, -1, 0) || filtered(min_p, 0)) return "raw";
+  return top_p === undefined || top_k === undefined || min_p === undefined ? "unknown" : mode;
 }
 
 async function tokenizeChat(upstream: Upstream, model: string, chat: Record<string, unknown>) {

@@ -96,7 +96,7 @@ async function writeTrajectory(id: string, planned: PlannedTrajectory, plan: Imp
     }),
     writerVersion: WRITER_VERSION,
   };
-  const trajectory = await ImportedTrajectory.open(input, options);
+  const trajectory = await ImportedTrajectory.open(input, options, plan.counting);
   const readers = new Map(logs.map((log) => [log, new LineReader(options.logs[log]!)]));
   try {
     for (const { log, place } of planned.lines) {

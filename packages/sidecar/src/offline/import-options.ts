@@ -1,4 +1,5 @@
 /** How a log is imported. */
+import { NEUTRAL_SAMPLING } from "../sample/sampling.js";
 
 export interface ImportOptions {
   /** JSON lines, or files ending in `.json` that hold one record. Lines are in the order in which the calls ended. */
@@ -17,10 +18,15 @@ export interface ImportOptions {
   engine?: string;
   weightVersion?: string;
   logprobsMode?: "raw" | "processed";
-  /** Sampling fields that the log does not tell. */
-  sampling?: Readonly<Record<string, number>>;
+  /** Sampling settings that the log does not tell; `neutral`: each changes nothing. */
+  sampling?: "neutral" | Readonly<Record<string, number>>;
   harness?: string;
   metadata?: Readonly<Record<string, string>>;
   durability?: "fsync" | "write";
   onProgress?: (done: number, total: number) => void;
+}
+
+/** The settings that the user states for calls that do not. */
+export function samplingOf({ sampling }: ImportOptions): Readonly<Record<string, number>> {
+  return sampling === "neutral" ? NEUTRAL_SAMPLING : (sampling ?? {});
 }

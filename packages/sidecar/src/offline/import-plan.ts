@@ -2,10 +2,11 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { isTrajectoryId, TitoError } from "@tito/format";
-import type { ImportOptions } from "./import-options.js";
+import { NEUTRAL_SAMPLING } from "../sample/sampling.js";
+import { type ImportOptions, samplingOf } from "./import-options.js";
 import { readLine } from "./line.js";
 import { type LinePlace, type LogIdentity, scanLog } from "./log-lines.js";
-import type { Labels, LoggedLine } from "./logged-call.js";
+import { engineOf, type Labels, type LoggedCall, type LoggedLine } from "./logged-call.js";
 
 export interface BadLine {
   file: string;
@@ -33,8 +34,10 @@ export class ImportPlan {
   readonly ignored = new Map<string, number>();
   readonly warnings: string[] = [];
   lines = 0;
-  /** Calls that do not say whether they were delivered, and how they were sampled. */
-  readonly calls = { undelivered: 0, unsampled: 0 };
+  /** Calls that do not say whether they were delivered, how they were sampled, why they ended. */
+  readonly calls = { undelivered: 0, unsampled: 0, unfinished: 0 };
+  /** Engines that count the ids of some of their replies. */
+  readonly counting = new Set<string>();
   private readonly ofLog: Set<string>[] = [];
 
   constructor(readonly options: ImportOptions) {}
@@ -64,7 +67,9 @@ export class ImportPlan {
     for (const call of line.calls) {
       callIds.add(call.callId);
       if (call.delivered === null) this.calls.undelivered += 1;
-      if (Object.keys(call.sampling).length === 0) this.calls.unsampled += 1;
+      if (!isSamplingKnown(call, this.options)) this.calls.unsampled += 1;
+      if (call.excused.has("finish_missing")) this.calls.unfinished += 1;
+      if (!call.excused.has("usage_missing")) this.counting.add(engineOf(call, this.options.engine));
     }
     this.ofLog[log]!.add(id);
     planned.lines.push({ log, place });
@@ -110,6 +115,13 @@ export class ImportPlan {
   }
 }
 
+/** Processed values are those of the sampled distribution whatever it was; others need every setting that an engine fills in by itself. */
+function isSamplingKnown(call: LoggedCall, options: ImportOptions): boolean {
+  if ((call.logprobMode ?? options.logprobsMode) === "processed") return true;
+  const stated: Record<string, unknown> = { ...samplingOf(options), ...call.sampling };
+  return Object.keys(NEUTRAL_SAMPLING).every((name) => typeof stated[name] === "number");
+}
+
 /** What the log does not say and the materializer has to decide about. */
 export function untold({ calls, options }: ImportPlan): string[] {
   const warnings: string[] = [];
@@ -118,10 +130,13 @@ export function untold({ calls, options }: ImportPlan): string[] {
       `${calls.undelivered} answers are not said to have been delivered: one that no later prompt contains does not train (--assume-delivered)`,
     );
   }
-  if (calls.unsampled > 0 && options.sampling === undefined) {
+  if (calls.unsampled > 0) {
     warnings.push(
-      `${calls.unsampled} calls do not say how they were sampled (--sampling temperature=… where it was not 1)`,
+      `${calls.unsampled} calls do not state every sampling setting, so that their log probabilities may be those of another distribution: they do not train (--sampling neutral, or NAME=VALUE for each; --logprobs-mode processed)`,
     );
+  }
+  if (calls.unfinished > 0) {
+    warnings.push(`${calls.unfinished} calls do not say why they ended: they are taken for whole answers`);
   }
   return warnings;
 }

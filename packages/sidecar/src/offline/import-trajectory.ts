@@ -16,8 +16,8 @@ import {
 import { readEngineChunk } from "../sample/engine-chunk.js";
 import { Collector } from "../sample/sampled.js";
 import { TurnLog } from "../trajectory/turn-log.js";
-import type { ImportOptions } from "./import-options.js";
-import { type Labels, type LoggedCall, recordedTimes } from "./logged-call.js";
+import { type ImportOptions, samplingOf } from "./import-options.js";
+import { engineOf, type Labels, type LoggedCall, recordedTimes } from "./logged-call.js";
 
 /** Turns whose sync may be waited for together. */
 const SYNCS_MAX = 32;
@@ -40,12 +40,17 @@ export class ImportedTrajectory {
   private constructor(
     private readonly writer: TrajectoryWriter,
     private readonly options: ImportOptions,
+    private readonly counting: ReadonlySet<string>,
   ) {
     this.log = new TurnLog(writer, createState(), options.harness ?? null);
   }
 
-  /** @throws TitoError `already_exists`, `cannot_write`. */
-  static async open(input: TrajectoryInput, options: ImportOptions): Promise<ImportedTrajectory> {
+  /** `counting`: engines that count the ids of their replies. @throws TitoError `already_exists`, `cannot_write`. */
+  static async open(
+    input: TrajectoryInput,
+    options: ImportOptions,
+    counting: ReadonlySet<string>,
+  ): Promise<ImportedTrajectory> {
     const { labels } = input;
     const metadata = { ...options.metadata, ...Object.fromEntries(labels.metadata) };
     const writer = await createTrajectoryWriter({
@@ -60,7 +65,7 @@ export class ImportedTrajectory {
       writerVersion: input.writerVersion,
       durability: options.durability ?? "fsync",
     });
-    return new ImportedTrajectory(writer, options);
+    return new ImportedTrajectory(writer, options, counting);
   }
 
   /** @throws TitoError `format_invalid` or `format_limit` for a call that can not be recorded as it is, `capture_degraded` when the disk fails. */
@@ -70,7 +75,7 @@ export class ImportedTrajectory {
     const incoming = { dialect, headers, path: `${source.path}#${source.line}`, body: Buffer.from(call.body) };
     recordIntent(this.log, callId, { ...incoming, receivedMs: recordedTimes(call.times).received_ms });
     const chunk = readEngineChunk(call.reply);
-    const collector = new Collector();
+    const collector = new Collector(null, this.counting.has(engineOf(call, this.options.engine)));
     collector.add(chunk);
     const all = collector.result();
     const sampled = { ...all, defects: all.defects.filter((defect) => !call.excused.has(defect)) };
@@ -105,12 +110,12 @@ export class ImportedTrajectory {
         dialect: call.dialect,
         stream: "none",
         tools: request.tools,
-        sampling: { ...options.sampling, ...call.sampling },
+        sampling: { ...samplingOf(options), ...call.sampling },
         logprob_mode: call.logprobMode ?? options.logprobsMode ?? "unknown",
         prompt_mode: "full_history",
         weight_versions: toldVersions(sampled) ?? all,
         engine: {
-          kind: call.engine ?? options.engine ?? "unknown",
+          kind: engineOf(call, options.engine),
           version: null,
           model: sampled.model ?? call.model ?? request.model ?? options.model ?? "unknown",
         },

@@ -28,6 +28,11 @@ export interface LoggedCall {
   times: LoggedTimes;
 }
 
+/** The engine that answered a call, as one name: `told` where the log does not say. */
+export function engineOf(call: Pick<LoggedCall, "engine">, told: string | undefined): string {
+  return call.engine ?? told ?? "unknown";
+}
+
 /** Milliseconds since the epoch; null where the log has none. */
 export interface LoggedTimes {
   received: number | null;

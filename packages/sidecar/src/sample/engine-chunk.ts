@@ -5,8 +5,8 @@
 import type { VersionSpan } from "@tito/format";
 import { asArray, asCount, asObject, asString } from "../json/narrow.js";
 
-/** A log probability as the engine printed it, or what stood in its place. */
-export type LogprobEntry = { value: number } | { was: string };
+/** A log probability as the engine printed it, or what stood in its place. `positive`: a number that no log probability can be. */
+export type LogprobEntry = { value: number } | { was: string; positive?: true };
 
 interface ToolDelta {
   index: number;
@@ -65,6 +65,12 @@ export const NO_CHUNK: Readonly<EngineChunk> = {
 
 /** vLLM prints this where a log probability is minus infinity: JSON has no such number. */
 const LOGPROB_FLOOR = -9999;
+
+/**
+ * Largest log probability that is taken for one. Engines compute in float32, where the probability of a token that is nearly certain can come out
+ * a few units in the last place (6e-8 each) above 1.
+ */
+const LOGPROB_MAX = 1e-6;
 
 /** Reads a parsed chunk or body. */
 export function readEngineChunk(json: unknown): EngineChunk {
@@ -155,6 +161,8 @@ function readLogprobs(value: unknown): LogprobEntry[] | null {
 }
 
 export function readLogprob(value: unknown): LogprobEntry {
+  if ((typeof value === "number" && value > LOGPROB_MAX) || value === "Infinity")
+    return { was: String(value), positive: true };
   if (typeof value === "number" && Number.isFinite(value) && value > LOGPROB_FLOOR) return { value };
   return { was: value === undefined ? "missing" : String(value).slice(0, 40) };
 }

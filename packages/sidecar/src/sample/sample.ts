@@ -51,6 +51,8 @@ export interface Ask {
   hooks: SampleHooks;
   /** The engine's weight version before the call, and right now; null when it does not tell. */
   versions: { before: string | null; now(): Promise<string | null> };
+  /** The engine tells how many ids its replies have. */
+  counts: boolean;
 }
 
 /** How often an answer that the engine aborts goes on. */
@@ -81,7 +83,7 @@ class Reading {
     private readonly plan: PromptPlan,
     private readonly ask: Ask,
   ) {
-    this.collector = new Collector(plan.promptIds);
+    this.collector = new Collector(plan.promptIds, ask.counts);
   }
 
   /** Sends a body and reads its whole reply; a refusal is returned, everything else is collected. */

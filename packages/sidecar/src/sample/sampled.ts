@@ -3,8 +3,8 @@ import type { VersionSpan } from "@tito/format";
 import type { EngineChunk, LogprobEntry } from "./engine-chunk.js";
 
 /**
- * Why a reply is not whole evidence; stored with the turn. A turn with any of these but the `logprob…` ones is never a checkpoint
- * (`isCheckpointable` of @tito/continuity); none of them trains.
+ * Why a reply is not whole evidence; stored with the turn. `isCheckpointable` of @tito/continuity says which of these let a turn be a
+ * checkpoint; none but `usage_missing` (an engine that never counts) trains unless the policy allows it.
  */
 export type Defect =
   | "prompt_ids_missing"
@@ -15,10 +15,13 @@ export type Defect =
   | "ids_logprobs_disagree"
   | "logprobs_missing"
   | "logprob_not_finite"
+  | "logprob_positive"
   | "usage_missing"
+  | "usage_lost"
   | "prompt_changed"
   | "extra_choices"
   | "finish_missing"
+  | "finish_unknown"
   | "unparsed_chunk"
   | "aborted"
   | "engine_error"
@@ -42,6 +45,19 @@ export interface Sampled {
   defects: Defect[];
 }
 
+/**
+ * Finish reasons that are known: the policy ended its answer, its limit was reached, or the engine gave up. Every other one (`content_filter`,
+ * `cancelled`, `repetition`, an empty text) may mean that the answer ended in a way that the policy did not choose.
+ */
+const FINISH_REASONS: ReadonlySet<string> = new Set([
+  "stop",
+  "length",
+  "tool_calls",
+  "function_call",
+  "abort",
+  "error",
+]);
+
 /** Adds the chunks of one reply up. */
 export class Collector {
   private promptIds: Int32Array | null = null;
@@ -60,8 +76,14 @@ export class Collector {
   /** Where the reply that is being read begins in the sampled ids: 0, or behind what an aborted reply brought. */
   private base = 0;
 
-  /** `sent`: the prompt ids that the engine was given, which it must report; null when it renders by itself. */
-  constructor(private readonly sent: Int32Array | null = null) {}
+  /**
+   * `sent`: the prompt ids that the engine was given, which it must report; null when it renders by itself.
+   * `counts`: this engine tells how many ids a reply has, so that a reply without its counts has lost them, and maybe ids with them.
+   */
+  constructor(
+    private readonly sent: Int32Array | null = null,
+    private readonly counts = false,
+  ) {}
 
   /** Sampled ids so far. */
   get count(): number {
@@ -190,13 +212,15 @@ export class Collector {
     } else if (!this.sawLogprobs) defects.add("logprobs_missing");
     else if (logprobs === null) defects.add("ids_logprobs_disagree");
     else if (logprobs.gaps.length > 0) defects.add("logprob_not_finite");
+    if (this.entries.some((entry) => "was" in entry && entry.positive === true)) defects.add("logprob_positive");
     if (this.finish === "abort" || this.finish === "error") defects.add("aborted");
     const cut = (["stream_cut", "client_gone", "aborted_by_seal", "engine_error", "unparsed_chunk"] as const).some(
       (one) => defects.has(one),
     );
     if (this.finish === null && !cut) defects.add("finish_missing");
+    if (this.finish !== null && !FINISH_REASONS.has(this.finish)) defects.add("finish_unknown");
     if (usage === null || usage.completion === null || usage.prompt === null) {
-      if (!cut) defects.add("usage_missing");
+      if (!cut) defects.add(this.counts ? "usage_lost" : "usage_missing");
     }
     const { prompt, completion } = usage ?? { prompt: null, completion: null };
     if (completion !== null && completion !== this.ids.length) defects.add("completion_count_disagrees");

@@ -16,6 +16,8 @@ const NEUTRAL: readonly (readonly [string, number])[] = [
   ["frequency_penalty", 0],
 ];
 
+export const NEUTRAL_SAMPLING: Readonly<Record<string, number>> = Object.fromEntries(NEUTRAL);
+
 export interface EffectiveSampling {
   /** Fields to add to the request body, as JSON text. */
   added: Map<string, string>;

@@ -253,7 +253,10 @@ describe("SGLang's log probabilities", () => {
   it("are not the sampled distribution's where something is filtered", () => {
     const mode = sglang.logprobModeOf!;
     expect(mode("processed", { temperature: 0.5, top_p: 1, top_k: -1, min_p: 0 })).toBe("processed");
-    expect(mode("processed", { temperature: 0.5 })).toBe("processed");
+    // O.90: filters that nobody named are the server's own, from the model's generation_config.json.
+    expect(mode("processed", { temperature: 0.5 })).toBe("unknown");
+    expect(mode("processed", {})).toBe("unknown");
+    expect(mode("processed", { top_p: 1, top_k: -1 })).toBe("unknown");
     expect(mode("processed", { top_p: 0.9 })).toBe("raw");
     expect(mode("processed", { top_k: 20 })).toBe("raw");
   });

@@ -346,3 +346,62 @@ describe("a damaged line", () => {
     expect(error.message).toContain("the call id c is there twice");
   });
 });
+
+describe("what a log does not tell", () => {
+  const recorded = (log: TrajectoryLog) => turnsInCommitOrder(log).map(({ record }) => record);
+  const usage = { prompt_tokens: 2, completion_tokens: 1 };
+
+  it("of sampling is stated by the user, all of it or setting by setting, and a warning says what is missing (O.90)", async () => {
+    const neutral = {
+      temperature: 1,
+      top_p: 1,
+      top_k: -1,
+      min_p: 0,
+      repetition_penalty: 1,
+      presence_penalty: 0,
+      frequency_penalty: 0,
+    };
+    const untold = await imported([call([1, 2], [3], { sampling: { temperature: 1, top_p: 1 } })]);
+    expect(untold.report.warnings.join()).toMatch(/1 calls do not state every sampling setting.*--sampling neutral/);
+    const stated = await imported([call([1, 2], [3], { sampling: { temperature: 0.7 } })], { sampling: "neutral" });
+    expect(recorded(stated.log("t"))[0]!.sampling).toEqual({ ...neutral, temperature: 0.7 });
+    expect(stated.report.warnings.join()).not.toContain("sampling");
+    const processed = await imported([call([1, 2], [3])], { logprobsMode: "processed" });
+    expect(processed.report.warnings.join()).not.toContain("sampling");
+  });
+
+  it("of counts is damage where this engine counts in other lines, of this trajectory or another (O.91)", async () => {
+    const { log } = await imported([
+      call([1, 2], [3], { usage }),
+      call([1, 2, 3, 4], [5]),
+      call([7, 8], [9], { trajectory_id: "u" }),
+    ]);
+    expect(recorded(log("t")).map((record) => record.defects)).toEqual([[], ["usage_lost"]]);
+    expect(recorded(log("u")).map((record) => record.defects)).toEqual([["usage_lost"]]);
+    const never = await imported([call([1, 2], [3]), call([7], [9], { usage: {}, engine: "other" })]);
+    expect(recorded(never.log("t")).flatMap((record) => record.defects)).toEqual([]);
+    const other = await imported([call([1, 2], [3], { usage, engine: "a" }), call([7], [9], { engine: "b" })]);
+    expect(recorded(other.log("t")).flatMap((record) => record.defects)).toEqual([]);
+  });
+
+  it.each(["cancelled", "", "content_filter", "error_unknown"])(
+    "a finish reason of %j is a defect, and not none at all (O.93)",
+    async (finish_reason) => {
+      const { log } = await imported([call([1, 2], [3], { finish_reason })]);
+      expect(recorded(log("t"))[0]).toMatchObject({ finish_reason: "unknown", defects: ["finish_unknown"] });
+    },
+  );
+
+  it("of the end is no defect, and a warning (O.93)", async () => {
+    const { log, report } = await imported([call([1, 2], [3], { finish_reason: undefined })]);
+    expect(recorded(log("t"))[0]).toMatchObject({ finish_reason: "unknown", defects: [] });
+    expect(report.warnings.join()).toContain("1 calls do not say why they ended");
+  });
+
+  it.each([0.5, "Infinity", 1e-4])("a log probability of %s is impossible (O.92)", async (value) => {
+    const line = JSON.stringify(call([1, 2], [3, 4], { logprobs: [-0.5, "VALUE"] })).replace('"VALUE"', String(value));
+    const { log } = await imported([line]);
+    expect(recorded(log("t"))[0]!.defects).toContain("logprob_positive");
+    expect(recorded(log("t"))[0]!.logprob_gaps).toEqual([{ index: 1, was: String(value) }]);
+  });
+});

@@ -39,7 +39,7 @@ it("a log of what a harness sent and got makes the trajectory that the sidecar r
   const dir = temporaryDir();
   const log = join(dir, "calls.jsonl");
   writeFileSync(log, `${lines.join("\n")}\n`);
-  const report = await importLog({ logs: [log], out: join(dir, "out") });
+  const report = await importLog({ logs: [log], out: join(dir, "out"), sampling: "neutral" });
   const imported = turnsOf(readTrajectory(join(dir, "out", "t1"), { mode: "strict" }));
 
   expect(report).toMatchObject({

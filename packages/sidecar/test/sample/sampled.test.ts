@@ -68,8 +68,47 @@ describe("a reply is whole evidence", () => {
     ["usage is missing", { usage: null }, {}, "usage_missing"],
     ["the engine aborted", {}, { finish_reason: "abort" }, "aborted"],
     ["there is no finish", {}, { finish_reason: null }, "finish_missing"],
+    ["the finish is no text (O.93)", {}, { finish_reason: 3 }, "finish_missing"],
+    ...["cancelled", "", "content_filter", "repetition", "STOP", "unknown"].map(
+      (finish): [string, Body, Body, string] => [
+        `the finish is ${JSON.stringify(finish)}, which no rule knows (O.93)`,
+        {},
+        { finish_reason: finish },
+        "finish_unknown",
+      ],
+    ),
+    ...[1e-5, 0.5, 30, Number.POSITIVE_INFINITY].map((value): [string, Body, Body, string] => [
+      `a log probability is ${value} (O.92)`,
+      {},
+      { logprobs: { content: [logprob(-0.5), logprob(value)] } },
+      "logprob_positive",
+    ]),
   ])("but not when %s", (_what, top, choice, defect) => {
     expect(collect(top, choice).defects).toContain(defect);
+  });
+
+  it.each(["stop", "length", "tool_calls", "function_call"])("when the finish is %s (O.93)", (finish_reason) => {
+    expect(collect({}, { finish_reason }).defects).toEqual([]);
+  });
+
+  it("when a nearly certain token's value is above 0 by the noise of float32 (O.92)", () => {
+    const sampled = collect({}, { logprobs: { content: [logprob(1.1920928955078125e-7), logprob(0)] } });
+    expect(sampled.defects).toEqual([]);
+    expect(sampled.logprobs![0]).toBe(1.1920928955078125e-7);
+  });
+
+  it("and a reply that lost its counts is damage where the engine is known to count (O.91)", () => {
+    const lost = (counts: boolean, finish: string | null = "stop") => {
+      const collector = new Collector(null, counts);
+      const choices = [{ token_ids: [7, 9], logprobs: { content: [logprob(-1), logprob(-1)] }, finish_reason: finish }];
+      collector.add(readEngineChunk({ prompt_token_ids: [1], choices }));
+      if (finish === null) collector.mark("stream_cut");
+      return collector.result().defects;
+    };
+    expect(lost(true)).toEqual(["usage_lost"]);
+    expect(lost(false)).toEqual(["usage_missing"]);
+    // A reply that was cut off never came to its counts.
+    expect(lost(true, null)).toEqual(["stream_cut"]);
   });
 
   it("and never pads or cuts log probabilities to fit", () => {
