@@ -42,6 +42,7 @@ export {
 } from "./read/trajectory-log.js";
 export { type AnchoredHead, formatAnchor, parseAnchor, parseAnchors } from "./record/anchors.js";
 export { BodyStore, rebuildBodyFrom } from "./record/body-delta.js";
+export { type CaptureLoss, LossCount, lossesIn, lossInWords } from "./record/capture-loss.js";
 export { sha256 } from "./record/digest.js";
 export { ERROR_CODES, type ErrorCode, TitoError, type TitoErrorOptions } from "./record/errors.js";
 export { LIMITS } from "./record/limits.js";

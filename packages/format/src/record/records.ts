@@ -137,6 +137,10 @@ export interface TurnRecord {
   upstream_request_id: string | null;
   /** Milliseconds since the epoch. */
   times: { received_ms: number; sent_ms: number; first_token_ms: number | null; finished_ms: number };
+  /** Why the engine was not asked to stream although it has streams, or has none; absent where it was, or where the request needs a whole body. */
+  stream_reason?: string;
+  /** The engine's own word, where `finish_reason` is `unknown`. */
+  engine_finish?: string;
 }
 
 /** First record of every segment file. */

@@ -167,4 +167,6 @@ export const turnFields: Field<TurnRecord> = record<TurnRecord>({
     first_token_ms: nullable(millis),
     finished_ms: millis,
   }),
-});
+  stream_reason: optional(name),
+  engine_finish: optional(name),
+} as { [K in keyof TurnRecord]-?: Field<TurnRecord[K]> });

@@ -50,6 +50,7 @@ export function missingTrajectory(dir: string, id: string, anchors: readonly Anc
     findings: findings.list,
     findings_left_off: 0,
     counts: { files: 0, bytes: 0, records: 0, turns: 0, sampled_tokens: 0, calls: 0, gaps: 0 },
+    capture_loss: null,
     head,
   };
 }

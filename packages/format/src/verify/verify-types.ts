@@ -1,6 +1,7 @@
 /** What `verifyTrajectory` answers, and the list that its steps write their findings into. */
 import type { RecordPlace } from "../read/trajectory-log.js";
 import type { AnchoredHead } from "../record/anchors.js";
+import type { CaptureLoss } from "../record/capture-loss.js";
 
 /** Worse is later. `note` changes no status. */
 export type Severity = "note" | "incomplete" | "damaged" | "tampered";
@@ -20,6 +21,7 @@ export type FindingCode =
   | "wrong_place"
   | "recorded_gap"
   | "lost_call"
+  | "lost_ids"
   | "dangling_call"
   | "not_sealed"
   | "seal_mismatch"
@@ -70,6 +72,8 @@ export interface TrajectoryVerdict {
   /** Findings beyond the bound, not listed. */
   findings_left_off: number;
   counts: VerifyCounts;
+  /** Calls without ids and turns whose evidence is not whole, with counts; null when there are none. */
+  capture_loss: CaptureLoss | null;
   /** Head of the last journal; null when none can be read. */
   head: AnchoredHead | null;
 }

@@ -18,6 +18,7 @@ import { MacVerifier } from "../frame/mac.js";
 import { listFiles, readManifest, readRecords } from "../read/read-trajectory.js";
 import type { RecordPlace } from "../read/trajectory-log.js";
 import type { AnchoredHead } from "../record/anchors.js";
+import { LossCount, losesIds, lossInWords } from "../record/capture-loss.js";
 import { TitoError } from "../record/errors.js";
 import { LIMITS } from "../record/limits.js";
 import { COMPLETE_SCHEMA, type Manifest } from "../record/manifest.js";
@@ -119,6 +120,10 @@ class Verification {
   /** Calls whose end is known: a turn, a gap, an uncaptured or a replay record. */
   private readonly ended = new Set<string>();
   private readonly gapped = new Set<string>();
+  private readonly loss = new LossCount();
+  /** The first turn whose evidence is not whole. */
+  private firstLoss: RecordPlace | null = null;
+  private idsLost = false;
   private readonly asked = new Map<string, RecordPlace>();
   private readonly boots = new Map<string | null, BootSeen>();
   /** Journal file → highest sequence number that an anchor outside confirms. */
@@ -234,6 +239,9 @@ class Verification {
     this.checkCalls();
     this.checkMacs();
     if (check !== null) compareManifest(check);
+    const loss = this.loss.loss;
+    if (loss !== null && this.firstLoss !== null)
+      findings.add(this.idsLost ? "incomplete" : "note", "lost_ids", this.firstLoss, lossInWords(loss));
     if (!complete) findings.addFile("incomplete", "not_sealed", COMPLETE_FILE, "the trajectory was not sealed");
     return {
       dir: this.dir,
@@ -242,6 +250,7 @@ class Verification {
       findings: findings.list,
       findings_left_off: findings.leftOff,
       counts,
+      capture_loss: loss,
       head: this.lastHead(),
     };
   }
@@ -373,6 +382,7 @@ class Verification {
         return;
       case "uncaptured":
         this.ended.add(named.record.call_id);
+        this.loss.uncaptured(named.record);
         if (named.record.lost_tokens)
           this.findings.add("incomplete", "lost_call", place, `call ${named.record.call_id}: ${named.record.reason}`);
         return;
@@ -404,6 +414,8 @@ class Verification {
     this.counts.turns++;
     this.counts.sampled_tokens += turn.sampled_ids.length;
     this.ended.add(turn.call_id);
+    if (this.loss.turn(turn).length > 0) this.firstLoss ??= place;
+    this.idsLost ||= losesIds(turn.defects);
     const key = `${place.file} ${place.seq}`;
     const waiting = this.commits.get(key);
     if (waiting === undefined) {

@@ -21,6 +21,7 @@ export type TurnFacts = Pick<
   | "lane_evidence"
   | "dialect"
   | "stream"
+  | "stream_reason"
   | "sampling"
   | "logprob_mode"
   | "prompt_mode"
@@ -50,6 +51,7 @@ export function unplacedTurn(facts: TurnFacts, sampled: WholeSampled): UnplacedT
     logprob_gaps: sampled.gaps,
     finish_reason: finishReason(sampled, (facts.message.tool_calls?.length ?? 0) > 0),
     stop_reason: sampled.stopReason,
+    ...engineFinish(sampled),
     defects: sampled.defects,
     usage: {
       prompt_tokens: sampled.usage.prompt,
@@ -59,6 +61,21 @@ export function unplacedTurn(facts: TurnFacts, sampled: WholeSampled): UnplacedT
     malformed: (malformed ?? isMalformed(facts.message)) || callsNothing(facts.message),
     upstream_request_id: sampled.upstreamId,
   };
+}
+
+/** Finish reasons that have a place of their own in the record. */
+const KNOWN_FINISHES: ReadonlySet<string> = new Set([
+  "stop",
+  "length",
+  "tool_calls",
+  "function_call",
+  "abort",
+  "error",
+]);
+
+/** What an engine says of an answer's end in words of its own is evidence, as it stands. */
+function engineFinish({ finish }: Sampled): Pick<TurnRecord, "engine_finish"> {
+  return finish === null || KNOWN_FINISHES.has(finish) ? {} : { engine_finish: finish.slice(0, 200) };
 }
 
 function finishReason(sampled: Sampled, hasCalls: boolean): FinishReason {

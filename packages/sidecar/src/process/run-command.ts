@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { accessSync, chmodSync, constants, lchownSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { delimiter, join } from "node:path";
-import { TitoError } from "@tito/format";
+import { lossInWords, TitoError } from "@tito/format";
 import { readConfig } from "../config/config.js";
 import { type Endpoint, removeEndpointFile, writeEndpointFile } from "../config/endpoint.js";
 import { type FlagValues, logLevel, one, optionsFromFlags, readSecrets, type Secrets } from "../config/flags.js";
@@ -108,8 +108,12 @@ async function untilSealed({ sidecar, endpoint, secrets, io }: Run, child: Child
 
 /** A harness that exited happily and left nothing captured did not talk to this sidecar: that must not go unseen. */
 function judge(exit: number, report: SealReport, io: RunIo): number {
-  if (report.uncaptured > 0)
-    io.warn(`capture is incomplete: ${report.uncaptured} calls are not on record (trajectory ${report.trajectory_id})`);
+  const { uncaptured, capture_loss, trajectory_id } = report;
+  const lost = [
+    ...(uncaptured > 0 ? [`${uncaptured} calls are not on record`] : []),
+    ...(capture_loss === null ? [] : [lossInWords(capture_loss)]),
+  ];
+  if (lost.length > 0) io.warn(`capture is incomplete: ${lost.join("; ")} (trajectory ${trajectory_id})`);
   if (exit !== 0 || report.turns > 0) return exit;
   const why =
     report.calls_without_ids === 0

@@ -10,6 +10,7 @@ import { finishOf } from "../sample/finish.js";
 import type { PromptPlan, ReplyReader } from "../sample/prompt-plan.js";
 import type { Sampled } from "../sample/sampled.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
+import type { StreamTrust, UnstreamedReason } from "../sample/stream-trust.js";
 import type { Upstream } from "../sample/upstream.js";
 import { usageOf } from "../sample/usage.js";
 import { CallDeltas } from "./call-deltas.js";
@@ -31,8 +32,8 @@ const TEMPLATE_FIELDS = [
 export interface EngineFacts {
   /** Digest over engine, version and the ids of fixed probe chats. */
   contract: string;
-  /** Streamed replies carry ids, also with tool calls. */
-  streamsIds: boolean;
+  /** Streamed replies carry ids, also with tool calls, as far as is known. */
+  streams: Pick<StreamTrust, "reason">;
   /** One whose chat route gives ids. */
   adapter: EngineAdapter;
 }
@@ -59,7 +60,8 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
       const room = config.maxContextTokens === null ? null : roomLeft(config.maxContextTokens, await count(body.text));
       const limit = lowest(config.maxOutputTokens, room);
       const sampling = effectiveSampling(request, config.sampling, limit);
-      const stream = facts.streamsIds && streamable(request, body);
+      const streamReason = whyUnstreamed(facts.streams.reason, request, body);
+      const stream = streamReason === null && streamable(request, body);
       const capped = limit === null ? null : lowest(request.maxOutputTokens, limit);
       return {
         promptIds: null,
@@ -78,6 +80,7 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
           maxOutputTokens: capped,
         }),
         stream,
+        streamReason,
         passthrough: request.dialect === "chat" && (stream || !request.stream),
         sampling: sampling.effective,
         resume: () => null,
@@ -86,6 +89,16 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
       };
     },
   };
+}
+
+/** A harness that wants the evidence in its own stream gets it from an engine's stream alone, damaged or not. */
+function whyUnstreamed(
+  reason: UnstreamedReason | null,
+  request: NeutralRequest,
+  body: CutObject,
+): UnstreamedReason | null {
+  const wants = request.wantsLogprobs || memberText(body, "return_token_ids") === "true";
+  return reason === "repeated_damage" && request.stream && request.dialect === "chat" && wants ? null : reason;
 }
 
 /** Engines score a prompt in whole bodies only; all else is asked for as a stream, so that what was sampled before an abort is known. */

@@ -5,6 +5,7 @@ import type { SidecarConfig } from "../config/config.js";
 import type { Log } from "../config/log.js";
 import { type EngineProfile, probeEngine } from "../engine-adapter/probe.js";
 import { lowest } from "../sample/sampling.js";
+import { StreamTrust } from "../sample/stream-trust.js";
 import { openUpstream, type Upstream } from "../sample/upstream.js";
 import { anchorHeader } from "../trajectory/anchor.js";
 import type { Trajectory } from "../trajectory/trajectory.js";
@@ -20,6 +21,8 @@ export interface Engine {
   upstream: Upstream;
   profile: EngineProfile;
   source: PromptSource;
+  /** Whether it is asked to stream: its answers may tell that it had better not be. */
+  streams: StreamTrust;
   /** Longest prompt and answer together: the engine's window, or less where the user says so. Null: nobody says. */
   contextTokens: number | null;
   /** What the log probabilities of a call with this sampling are. */
@@ -44,15 +47,17 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
   try {
     const profile = await probeEngine(upstream, config, opened?.renderer ?? null);
     const { adapter, hasWeightInfo } = profile;
+    const streams = new StreamTrust(profile.streamsIds ? null : adapter.canStream ? "probe_lost_ids" : "never_streams");
     return {
       config,
       upstream,
       profile,
       contextTokens: lowest(config.maxContextTokens, profile.contextTokens),
+      streams,
       source:
         opened === null
-          ? engineSource(config, profile, upstream)
-          : await checkedSource({ config, upstream, profile, log }, opened),
+          ? engineSource(config, { ...profile, streams }, upstream)
+          : await checkedSource({ config, upstream, profile, streams, log }, opened),
       logprobMode: (sampling) => adapter.logprobModeOf?.(profile.logprobMode, sampling) ?? profile.logprobMode,
       takesLateSystem: lateSystemProbe({ upstream, model: config.model, adapter }, opened?.renderer ?? null),
       weightVersion: async () => (hasWeightInfo ? adapter.weightVersion(upstream).catch(() => null) : null),
@@ -70,10 +75,10 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
 
 /** The renderer source, once the engine agrees with the bundle. */
 async function checkedSource(
-  parts: { config: SidecarConfig; upstream: Upstream; profile: EngineProfile; log: Log },
+  parts: { config: SidecarConfig; upstream: Upstream; profile: EngineProfile; streams: StreamTrust; log: Log },
   { renderer, incremental }: OpenedRenderer,
 ): Promise<PromptSource> {
-  const { config, upstream, profile, log } = parts;
+  const { config, upstream, profile, streams, log } = parts;
   const difference = await renderDifference({ upstream, model: config.model, adapter: profile.adapter }, renderer);
   if (difference !== null) {
     if (!config.allowRenderMismatch) refuseMismatch(difference);
@@ -89,6 +94,6 @@ async function checkedSource(
       },
     );
   }
-  const { adapter, streamsIds } = profile;
-  return rendererSource(config, { adapter, streamsIds, contextTokensMax }, renderer, incremental);
+  const { adapter } = profile;
+  return rendererSource(config, { adapter, streams, contextTokensMax }, renderer, incremental);
 }

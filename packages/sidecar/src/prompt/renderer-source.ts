@@ -9,6 +9,7 @@ import type { EngineAdapter } from "../engine-adapter/adapter.js";
 import type { PromptPlan } from "../sample/prompt-plan.js";
 import { effectiveSampling, lowest } from "../sample/sampling.js";
 import type { SentCall } from "../sample/sent-call.js";
+import type { StreamTrust } from "../sample/stream-trust.js";
 import { type Incremental, incrementalPrompt } from "./incremental.js";
 import { roomLeft } from "./room.js";
 import type { PromptInput, PromptSource } from "./source.js";
@@ -19,8 +20,8 @@ import { TurnReader } from "./turn-reader.js";
 const TAIL_IDS = 32;
 
 export interface RendererFacts {
-  /** Streamed replies carry ids. */
-  streamsIds: boolean;
+  /** Streamed replies carry ids, as far as is known. */
+  streams: Pick<StreamTrust, "reason">;
   /** Prompt and answer together; known from the engine or from the flag. */
   contextTokensMax: number;
   adapter: Pick<EngineAdapter, "ids">;
@@ -50,7 +51,8 @@ export function rendererSource(
       const maxTokens = lowest(request.maxOutputTokens, limit)!;
       const { added, effective } = effectiveSampling(request, config.sampling, limit);
       // Also for a body: what was sampled before an abort is known only of a stream.
-      const stream = facts.streamsIds;
+      const streamReason = facts.streams.reason;
+      const stream = streamReason === null;
       const callOf = (ids: Int32Array, tokens: number): SentCall =>
         facts.adapter.ids({
           request,
@@ -71,6 +73,7 @@ export function rendererSource(
         rendererContract: renderer.contractId,
         call: callOf(promptIds, maxTokens),
         stream,
+        streamReason,
         passthrough: false,
         sampling: effective,
         resume: (sampledIds) => {

@@ -3,7 +3,7 @@
  * Here too it is said what a reply without evidence means: an error, or a flagged answer where the user chose so.
  */
 import { commit, type EngineTurn, type LaneVerdict } from "@tito/continuity";
-import { TitoError, type ToolDefinition, type VersionSpan } from "@tito/format";
+import { lossesIn, TitoError, type ToolDefinition, type VersionSpan } from "@tito/format";
 import { engineTurn, laneOf, place, type UnplacedTurn } from "../decide/decide.js";
 import { textsOfDrift } from "../decide/drift-texts.js";
 import { type TurnFacts, toldVersions, unplacedTurn, type WholeSampled } from "../decide/turn.js";
@@ -95,11 +95,13 @@ export async function recordOutcome(
 ): Promise<Verdict> {
   const { sampled, failure } = result.outcome;
   const { trajectory, engine, client } = context;
+  if (failure === null) noteStream(context, plan, sampled.defects);
   const flag = engine.config.onUncaptured === "flag";
   let reason = "capture_degraded";
   try {
     if (isTurn(sampled) && (failure === null || sampled.ids.length > 0)) {
       await recordTurn(context, plan, callId, { ...result, sampled });
+      trajectory.noteLoss(callId, lossesIn(sampled.defects));
       return { kind: "recorded" };
     }
     reason = uncapturedReason(sampled);
@@ -111,6 +113,7 @@ export async function recordOutcome(
       lostTokens: failure === null,
     });
     if (failure !== null) return { kind: "unrecorded" };
+    trajectory.noteLoss(callId, [reason]);
   } catch (error) {
     if (!TitoError.is(error)) throw error;
     trajectory.log("error", "not_recorded", { call: callId, code: error.code, detail: error.message });
@@ -129,6 +132,17 @@ export async function recordOutcome(
           retryable: false,
         };
   return { kind: "withheld", error };
+}
+
+/** An engine that loses ids again and again in its streams is asked for whole bodies from here on. */
+function noteStream({ engine, trajectory }: CallContext, plan: PromptPlan, defects: readonly string[]): void {
+  if (!engine.streams.note(plan.stream, defects)) return;
+  const { reason } = engine.streams;
+  const detail =
+    reason === null
+      ? "whole answers lose as much as streams did: the engine is asked to stream again"
+      : "streamed answers lost ids again and again: the engine is asked for whole bodies from here on";
+  trajectory.log("warn", "stream_fallback", { detail, reason });
 }
 
 /** There are prompt ids, and sampled ids or an engine that says that there are none. */
@@ -192,6 +206,7 @@ export function putOnRecord(
       log.lastCommit += 1;
       commit(log.continuity, turn, decision, log.lastCommit);
       log.noteTurn(decision, turn, endingOf(unplaced));
+      log.loss.turn(record);
     }
     return { durable };
   });
@@ -211,6 +226,7 @@ function turnFacts(
     lane_evidence: verdict.evidence,
     dialect: request.dialect,
     stream: request.stream ? (plan.stream ? "live" : "synthetic") : "none",
+    ...(plan.streamReason === null ? {} : { stream_reason: plan.streamReason }),
     tools: request.tools,
     sampling: plan.sampling,
     logprob_mode: engine.logprobMode(plan.sampling),
@@ -257,6 +273,7 @@ export function recordUncaptured(log: TurnLog, call: Uncaptured): void {
   const { callId, reason, status, lostTokens } = call;
   const detail = call.detail.slice(0, 2000);
   log.withoutIds += 1;
+  log.loss.uncaptured({ reason, lost_tokens: lostTokens });
   log.lastWithoutIds = `${reason}${status === null ? "" : ` (${status})`}: ${detail}`;
   log.writer.writeJournal("uncaptured", {
     call_id: callId,

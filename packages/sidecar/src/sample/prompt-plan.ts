@@ -4,6 +4,7 @@ import type { ReplyEvent } from "../dialect/neutral.js";
 import type { EngineChunk } from "./engine-chunk.js";
 import type { Sampled } from "./sampled.js";
 import type { SentCall } from "./sent-call.js";
+import type { UnstreamedReason } from "./stream-trust.js";
 
 /** What of a plan goes into the turn's decision: the checkpoint that was fixed, and why or how the prompt came about. */
 export interface PromptEvidence {
@@ -27,6 +28,8 @@ export interface PromptPlan extends PromptEvidence {
   call: SentCall;
   /** The engine is asked to stream. */
   stream: boolean;
+  /** Why this engine is not asked to; null where it is, or where this request needs a whole body. */
+  streamReason: UnstreamedReason | null;
   /** The engine's own chunks are what the harness gets, minus what only the sidecar asked for. */
   passthrough: boolean;
   /** Effective sampling fields, as stored with the turn. */

@@ -1,5 +1,5 @@
 /** Sealing: a trajectory is closed for ever, and the answer carries its last chain head out. */
-import type { AnchoredHead } from "@tito/format";
+import type { AnchoredHead, CaptureLoss } from "@tito/format";
 import type { Trajectory } from "./trajectory.js";
 
 /** The answer to a seal. `complete` is false when anything observable is missing. */
@@ -12,6 +12,8 @@ export interface SealReport {
   /** Calls without token ids, refused ones too, and what the last of them was told. */
   calls_without_ids: number;
   last_without_ids: string | null;
+  /** What replies lost of their ids and of what proves them; null where nothing was lost. */
+  capture_loss: CaptureLoss | null;
   head: AnchoredHead;
   manifest_sha256: string;
 }
@@ -26,6 +28,7 @@ export async function sealTrajectory(trajectory: Trajectory, reason: string, tim
     uncaptured: trajectory.uncaptured,
     calls_without_ids: trajectory.withoutIds,
     last_without_ids: trajectory.lastWithoutIds,
+    capture_loss: trajectory.loss.loss,
     head,
     manifest_sha256,
   };

@@ -8,6 +8,7 @@ import { createState, type EngineState, restore, retryOf, setDelivery } from "@t
 import {
   createTrajectoryWriter,
   type Disk,
+  lossInWords,
   type SealAnswer,
   TitoError,
   type TrajectoryWriter,
@@ -51,6 +52,7 @@ export class Trajectory extends TurnLog {
   /** Requests that wait for the sample of another call. */
   private readonly waiting = new Set<Promise<unknown>>();
   private readonly earlier: EarlierCall[] = [];
+  private readonly lossesTold = new Set<string>();
   private nextCall = 1;
   private readonly callPrefix = randomBytes(4).toString("hex");
 
@@ -96,8 +98,17 @@ export class Trajectory extends TurnLog {
     );
     for (const { record } of writer.recovered === null ? [] : turnsInCommitOrder(writer.recovered.released))
       trajectory.endings.set(record.call_id, endingOf(record));
+    trajectory.recoverLoss();
     writer.forgetRecovered();
     return trajectory;
+  }
+
+  /** What earlier boots lost counts too. */
+  private recoverLoss(): void {
+    const { recovered } = this.writer;
+    if (recovered === null) return;
+    for (const { record } of turnsInCommitOrder(recovered.released)) this.loss.turn(record);
+    for (const record of recovered.log.uncaptured) this.loss.uncaptured(record);
   }
 
   get degraded(): string | null {
@@ -165,12 +176,25 @@ export class Trajectory extends TurnLog {
     if (call !== undefined) call.delivery = outcome;
   }
 
+  /** A loss is told at once: the first of each kind, and whenever the number of calls that lost something has doubled. */
+  noteLoss(callId: string, causes: readonly string[]): void {
+    const { loss } = this.loss;
+    if (causes.length === 0 || loss === null) return;
+    const fresh = causes.some((cause) => !this.lossesTold.has(cause));
+    for (const cause of causes) this.lossesTold.add(cause);
+    const calls = loss.damaged_turns + loss.calls_without_ids;
+    if (!fresh && (calls & (calls - 1)) !== 0) return;
+    this.log("warn", "capture_loss", { call: callId, causes: causes.join(", "), so_far: lossInWords(loss) });
+  }
+
   /** Refuses new calls, waits for those in flight as long as it is allowed to, aborts the rest, and closes the files for ever. */
   async seal(reason: string, timeoutMs: number): Promise<SealAnswer> {
     this.phase = "sealing";
     await this.settle(timeoutMs);
     // From here on the writer takes nothing more.
     this.phase = "sealed";
+    const { loss } = this.loss;
+    if (loss !== null) this.log("warn", "sealed_with_loss", { trajectory: this.id, lost: lossInWords(loss) });
     return this.writer.seal({ reason, drift: Object.fromEntries(this.drift) });
   }
 

@@ -3,7 +3,7 @@
  * counts. Live calls and an imported log are put on record through the same one.
  */
 import type { Decision, EngineState, EngineTurn } from "@tito/continuity";
-import type { TrajectoryWriter, TurnRecord } from "@tito/format";
+import { LossCount, type TrajectoryWriter, type TurnRecord } from "@tito/format";
 
 /** How the sampling of a turn ended, and whether its output parsed: what a junction behind it has to know. */
 export interface TurnEnding {
@@ -31,6 +31,8 @@ export class TurnLog {
   uncaptured = 0;
   /** Calls that ended without token ids, refused ones too, and what the last of them was told. */
   withoutIds = 0;
+  /** What replies lost, earlier boots included. */
+  readonly loss = new LossCount();
   lastWithoutIds: string | null = null;
   private order: Promise<unknown> = Promise.resolve();
 
