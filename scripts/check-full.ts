@@ -1,6 +1,6 @@
 /**
  * `npm run check:full [PART…]`: what takes too long for every change. Each part is a command that can be run by itself; a part that cannot run here says why.
- * Parts: fresh-seeds, random-trees, power-cuts, crash-loop, gateway, flat-memory, steady-memory, policy, vllm, llamacpp.
+ * Parts: fresh-seeds, outside-data, random-trees, power-cuts, crash-loop, gateway, flat-memory, steady-memory, policy, vllm, llamacpp.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -9,21 +9,33 @@ import { findSeededTests } from "./checks/seeds.js";
 
 const root = resolve(import.meta.dirname, "..");
 
+/** The seed that is given, or one that nobody has tried; it is printed with the part. */
+function freshSeed(): string {
+  return process.env.TITO_SEED ?? String(Date.now() % 1_000_000_000);
+}
+
 /** Every test that draws something, on inputs that nobody has tried yet. `TITO_SEED=N npm run check:full fresh-seeds` tries those of N again. */
 function freshSeeds(): { name: string; command: readonly string[]; env: Record<string, string> } {
   const listed = execFileSync("git", ["ls-files", "-z", "packages", "scripts"], { cwd: root, encoding: "utf8" });
   const tests = listed.split("\0").filter((path) => path.endsWith(".test.ts"));
   const drawing = findSeededTests(tests.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })));
-  const seed = process.env.TITO_SEED ?? String(Date.now() % 1_000_000_000);
   return {
     name: "fresh-seeds",
     command: ["node_modules/.bin/vitest", "run", "--project", "unit", ...drawing],
-    env: { TITO_SEED: seed, TITO_FUZZ_RUNS: "100000" },
+    env: { TITO_SEED: freshSeed(), TITO_FUZZ_RUNS: "100000" },
   };
 }
 
 const PARTS: readonly { name: string; command: readonly string[]; env?: Record<string, string> }[] = [
   freshSeeds(),
+  {
+    name: "outside-data",
+    command: [
+      ...["node_modules/.bin/vitest", "run", "--project", "e2e", "--testTimeout", "3600000"],
+      "packages/sidecar/test/outside-data.e2e.test.ts",
+    ],
+    env: { TITO_SEED: freshSeed(), TITO_FUZZ_RUNS: "5000" },
+  },
   {
     name: "random-trees",
     command: ["node_modules/.bin/vitest", "run", "--project", "unit", "packages/continuity/test/random-trees.test.ts"],

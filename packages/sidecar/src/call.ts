@@ -85,11 +85,15 @@ function recordRefusal(trajectory: Trajectory, incoming: IncomingCall, error: Ti
   recordUncaptured(trajectory, { callId, reason: `refused_${code}`, status, detail: message, lostTokens: false });
 }
 
-async function attemptUntilFinal(context: CallContext, plan: PromptPlan, writer: () => ReplyWriter): Promise<void> {
+async function attemptUntilFinal(
+  context: CallContext,
+  plan: PromptPlan,
+  writerFor: (callId: string) => ReplyWriter,
+): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     // Asked again each time: the trajectory may have been sealed while an orphan or the engine was waited for.
     checkOpen(context.trajectory);
-    const againMs = await attemptOnce(context, plan, writer(), attempt);
+    const againMs = await attemptOnce(context, plan, writerFor, attempt);
     if (againMs === null) return;
     await pause(againMs);
   }
@@ -99,7 +103,7 @@ async function attemptUntilFinal(context: CallContext, plan: PromptPlan, writer:
 async function attemptOnce(
   context: CallContext,
   plan: PromptPlan,
-  writer: ReplyWriter,
+  writerFor: (callId: string) => ReplyWriter,
   attempt: number,
 ): Promise<number | null> {
   const { trajectory, engine, client, request } = context;
@@ -107,7 +111,8 @@ async function attemptOnce(
     trajectory.log("info", "orphaned", { call: orphan.callId });
     trajectory.replays.addOrphan(context.key, orphan);
   });
-  const relay = new LiveRelay(plan, writer, client, {
+  const relay = new LiveRelay(plan, writerFor(call.callId), client, {
+    name: call.callId,
     streamed: request.stream,
     keepaliveMs: engine.config.keepaliveMs,
     signal: call.signal,
@@ -222,9 +227,9 @@ function delayOf(outcome: Outcome, attempt: number): number | null {
   return error === null ? null : retryDelay(error, attempt);
 }
 
-function writerOf(context: CallContext, plan: PromptPlan): () => ReplyWriter {
+function writerOf(context: CallContext, plan: PromptPlan): (callId: string) => ReplyWriter {
   const { request, incoming, encoder, wishes } = context;
-  if (plan.passthrough) return () => passthroughWriter(wishes);
+  if (plan.passthrough) return (callId) => passthroughWriter(wishes, callId);
   return () => encodedWriter(incoming.codec, request, encoder);
 }
 

@@ -150,7 +150,7 @@ describe("the engine's own chunks", () => {
       ...more,
     });
   const through = (raws: string[]): unknown[] => {
-    const writer = passthroughWriter(wishes);
+    const writer = passthroughWriter(wishes, "a-1");
     const usage = { promptTokens: 3, completionTokens: 2, cachedTokens: null, reasoningTokens: null };
     const frames = raws.flatMap((raw) => writer.chunk(raw, readEngineChunk(JSON.parse(raw)), []));
     frames.push(...writer.end([{ type: "finish", reason: "stop", usage, stopSequence: null }]));
@@ -182,7 +182,7 @@ describe("the engine's own chunks", () => {
   });
 
   it("that are right keep their bytes", () => {
-    const writer = passthroughWriter(wishes);
+    const writer = passthroughWriter(wishes, "a-1");
     const raw = '{"id":"c", "choices":[], "usage":{"total_tokens":5 ,"prompt_tokens":3,"completion_tokens":2}}';
     writer.chunk(raw, readEngineChunk(JSON.parse(raw)), []);
     const usage = { promptTokens: 3, completionTokens: 2, cachedTokens: null, reasoningTokens: null };

@@ -12,13 +12,15 @@ import {
   sliceObject,
   sliceText,
 } from "../json/slices.js";
+import { completeCallIds } from "./call-ids.js";
+import { fillCallIds } from "./chat-call-ids.js";
 import type { NeutralRequest } from "./neutral.js";
 
 const number = z.nullish(z.number());
 const limit = z.nullish(z.int().check(z.minimum(1, "must be a whole number of at least 1")));
 const part = z.looseObject({ type: z.string(), text: z.optional(z.string()) });
 const toolCall = z.looseObject({
-  id: z.string(),
+  id: z.nullish(z.string()),
   type: z.optional(z.string()),
   function: z.looseObject({ name: z.string(), arguments: z.string() }),
 });
@@ -46,7 +48,14 @@ const SAMPLING_NUMBERS = [
 const body = z.looseObject({
   model: z.nullish(z.string()),
   messages: z.array(message).check(z.minLength(1)),
-  tools: z.nullish(z.array(z.looseObject({ type: z.string(), function: z.looseObject({ name: z.string() }) }))),
+  tools: z.nullish(
+    z.array(
+      z.looseObject({
+        type: z.string(),
+        function: z.looseObject({ name: z.string().check(z.minLength(1, "must not be empty")) }),
+      }),
+    ),
+  ),
   stream: z.nullish(z.boolean()),
   stream_options: z.nullish(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
   n: number,
@@ -120,15 +129,17 @@ export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
     throw new TitoError("bad_request", `${issue.path.map(String).join(".") || "body"}: ${issue.message}`);
   }
   const request = parsed.data;
-  const chatBody = cutObject(text);
-  refuse(request, chatBody);
+  const sent = cutObject(text);
+  refuse(request, sent);
+  const messages = completeCallIds(request.messages.map(readMessage));
+  const chatBody = fillCallIds(sent, messages);
   const toolChoice = request.tool_choice === "none" ? "none" : "auto";
   return {
     dialect: "chat",
     stream: request.stream === true,
     includeUsage: request.stream_options?.include_usage === true,
     model: request.model ?? null,
-    messages: request.messages.map(readMessage),
+    messages,
     tools: readTools(chatBody),
     toolChoice,
     maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? null,
@@ -185,7 +196,7 @@ function readMessage(source: z.output<typeof message>): Message {
       ? {}
       : {
           tool_calls: source.tool_calls.map((call) => ({
-            id: call.id,
+            id: call.id ?? "",
             name: call.function.name,
             arguments: call.function.arguments,
           })),

@@ -2,6 +2,7 @@
 import { type ContentPart, type Message, TitoError } from "@tito/format";
 import { Fields, unsupported } from "../json/fields.js";
 import { type JsonNode, rawText } from "../json/raw-json.js";
+import { completeCallIds } from "./call-ids.js";
 import { joinTexts, readTextContent } from "./text-content.js";
 import { unwrapArguments } from "./tool-input.js";
 
@@ -35,7 +36,7 @@ export function readConversation(fields: Fields, references: ReadonlyMap<string,
         throw new TitoError("bad_request", `${entry.path("role")}: ${JSON.stringify(role)} is not a role of this API`);
     }
   }
-  return { messages, ignored: [...ignored] };
+  return { messages: completeCallIds(messages), ignored: [...ignored] };
 }
 
 function readText(
@@ -78,7 +79,7 @@ function readUser(
       flush();
       if (block.boolean("is_error") === true) ignored.add("tool_result.is_error");
       const result = readText(block.value("content"), block.path("content"), references);
-      messages.push({ role: "tool", tool_call_id: block.requiredString("tool_use_id"), content: result });
+      messages.push({ role: "tool", tool_call_id: block.string("tool_use_id") ?? "", content: result });
     } else {
       throw unsupported(block.where, `a block of type ${type} cannot be given to the policy; only text can`);
     }
@@ -105,7 +106,7 @@ function readAssistant(content: JsonNode | null, where: string): Message {
       }
       case "tool_use": {
         const input = block.value("input");
-        const call = { id: block.requiredString("id"), name: block.requiredString("name") };
+        const call = { id: block.string("id") ?? "", name: block.requiredString("name") };
         message.tool_calls = [
           ...(message.tool_calls ?? []),
           { ...call, arguments: input === null ? "{}" : unwrapArguments(input, rawText(input)) },

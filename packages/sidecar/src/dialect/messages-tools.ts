@@ -18,7 +18,7 @@ export function readMessagesTools(entries: readonly Fields[]): MessagesTools {
     const type = entry.string("type") ?? "custom";
     if (type !== "custom")
       throw unsupported(entry.where, `a tool of type ${type} is defined by Anthropic's API and cannot be offered`);
-    const name = entry.requiredString("name");
+    const name = entry.requiredName("name");
     const description = entry.string("description");
     const schema = entry.value("input_schema");
     const tool: ToolDefinition = {

@@ -2,6 +2,7 @@
 import type { Message, ToolCall } from "@tito/format";
 import { TitoError } from "@tito/format";
 import { Fields, unsupported } from "../json/fields.js";
+import { completeCallIds } from "./call-ids.js";
 import { keyOfItemId, unpackReasoning } from "./responses-marker.js";
 import { namespacedName } from "./responses-tools.js";
 import { readTextContent } from "./text-content.js";
@@ -24,7 +25,7 @@ export function readInput(fields: Fields, instructions: string | null): Response
   if (input.type !== "array" || input.items.length === 0)
     throw new TitoError("bad_request", "input must be a string or a list of at least one item");
   for (const [index, node] of input.items.entries()) readItem(Fields.of(node, `input[${index}]`), turns);
-  return turns;
+  return { messages: completeCallIds(turns.messages), ignored: turns.ignored };
 }
 
 function readItem(item: Fields, turns: TurnBuilder): void {
@@ -41,20 +42,20 @@ function readItem(item: Fields, turns: TurnBuilder): void {
       const name = item.requiredString("name");
       const namespace = item.string("namespace");
       turns.call(key, {
-        id: item.requiredString("call_id"),
+        id: item.string("call_id") ?? "",
         name: namespace === null ? name : namespacedName(namespace, name),
         arguments: item.string("arguments") ?? "",
       });
       break;
     }
     case "custom_tool_call": {
-      const call = { id: item.requiredString("call_id"), name: item.requiredString("name") };
+      const call = { id: item.string("call_id") ?? "", name: item.requiredString("name") };
       turns.call(key, { ...call, arguments: JSON.stringify({ input: item.string("input") ?? "" }) });
       break;
     }
     case "function_call_output":
     case "custom_tool_call_output":
-      turns.output(item.requiredString("call_id"), readContent(item, "output"));
+      turns.output(item.string("call_id") ?? "", readContent(item, "output"));
       break;
     case "item_reference":
       throw unsupported(item.where, "items are not stored here; have the harness send them whole (store: false)");

@@ -40,7 +40,7 @@ export function readResponsesTools(entries: readonly Fields[]): ResponsesTools {
 }
 
 function readFunction(entry: Fields, namespace: string | null): ToolDefinition {
-  const name = entry.requiredString("name");
+  const name = entry.requiredName("name");
   const description = entry.string("description");
   const parameters = entry.value("parameters");
   return {
@@ -51,7 +51,7 @@ function readFunction(entry: Fields, namespace: string | null): ToolDefinition {
 }
 
 function readNamespace(entry: Fields, found: ResponsesTools): void {
-  const namespace = entry.requiredString("name");
+  const namespace = entry.requiredName("name");
   if (entry.string("description") !== null) found.ignored.push(entry.path("description"));
   for (const inner of entry.objects("tools")) {
     const type = inner.requiredString("type");
@@ -64,7 +64,7 @@ function readNamespace(entry: Fields, found: ResponsesTools): void {
 }
 
 function readCustom(entry: Fields, found: ResponsesTools): void {
-  const name = entry.requiredString("name");
+  const name = entry.requiredName("name");
   const format = entry.object("format")?.string("type") ?? "text";
   if (format !== "text")
     throw unsupported(entry.path("format"), `input constrained by a ${format} cannot be asked of the policy`);

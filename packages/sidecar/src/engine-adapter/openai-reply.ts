@@ -17,5 +17,5 @@ export function likeliestFirst(json: unknown): number | null {
 /** The largest finite number; null where there is none. */
 export function highest(values: readonly unknown[]): number | null {
   const numbers = values.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
-  return numbers.length === 0 ? null : Math.max(...numbers);
+  return numbers.length === 0 ? null : numbers.reduce((a, b) => Math.max(a, b));
 }

@@ -98,7 +98,7 @@ async function findModel(upstream: Upstream, { model, engine }: SidecarConfig): 
   }
   const entries = asArray(asObject(parseJson(await response.text()))?.data) ?? [];
   const entry = entries.find((one) => asString(asObject(one)?.id) === model);
-  if (entry !== undefined) return JSON.stringify(entry);
+  if (entry !== undefined) return entryText(entry);
   // Its list names models; a model with its deployment is not in it, and is refused by the probe when it is none.
   if (engine === "fireworks") return JSON.stringify({ id: model, object: "model", owned_by: "fireworks" });
   const names = entries.flatMap((one) => asString(asObject(one)?.id) ?? []).slice(0, 10);
@@ -109,6 +109,15 @@ async function findModel(upstream: Upstream, { model, engine }: SidecarConfig): 
       hint: names.length === 0 ? "it lists no model" : `it serves: ${names.join(", ")}`,
     },
   );
+}
+
+/** @throws TitoError `upstream_invalid` for an entry that is nested without end. */
+function entryText(entry: unknown): string {
+  try {
+    return JSON.stringify(entry);
+  } catch (cause) {
+    throw new TitoError("upstream_invalid", "the engine's list of models can not be read", { cause });
+  }
 }
 
 interface Probe {

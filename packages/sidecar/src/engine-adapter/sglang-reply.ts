@@ -26,7 +26,7 @@ export function sglangReader(sent: Int32Array): ChunkReader {
     const counted = asCount(meta.completion_tokens);
     const tuples = asArray(meta.output_token_logprobs);
     const fresh = freshIds(seen, idsOf(tuples, top), counted);
-    seen.push(...(fresh?.ids ?? []));
+    for (const id of fresh?.ids ?? []) seen.push(id);
     const finish = readFinish(meta.finish_reason);
     return {
       ...NO_CHUNK,

@@ -43,6 +43,13 @@ export class Fields {
     return value;
   }
 
+  /** Of a tool that is offered: nothing can be called by an empty one. */
+  requiredName(key: string): string {
+    const value = this.requiredString(key);
+    if (value === "") throw new TitoError("bad_request", `${this.path(key)} must not be empty`);
+    return value;
+  }
+
   boolean(key: string): boolean | null {
     const node = this.value(key);
     if (node === null) return null;

@@ -86,7 +86,7 @@ export class ImportedTrajectory {
       recordUncaptured(this.log, { callId, reason, status: null, detail, lostTokens: chunk.error === null });
       return;
     }
-    const message = assembleMessage(await chatReader(call.request).read(chunk));
+    const message = assembleMessage(await chatReader(call.request, null).read(chunk));
     await this.addTurn(call, incoming, sampled, message);
   }
 

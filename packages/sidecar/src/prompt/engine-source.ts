@@ -13,7 +13,7 @@ import { effectiveSampling, lowest } from "../sample/sampling.js";
 import type { StreamTrust, UnstreamedReason } from "../sample/stream-trust.js";
 import type { Upstream } from "../sample/upstream.js";
 import { usageOf } from "../sample/usage.js";
-import { CallDeltas } from "./call-deltas.js";
+import { CallDeltas } from "../sample/call-deltas.js";
 import { chatBody } from "./chat-body.js";
 import { roomLeft } from "./room.js";
 import type { PromptSource } from "./source.js";
@@ -84,7 +84,7 @@ export function engineSource(config: SidecarConfig, facts: EngineFacts, upstream
         passthrough: request.dialect === "chat" && (stream || !request.stream),
         sampling: sampling.effective,
         resume: () => null,
-        reader: () => chatReader(request),
+        reader: (name) => chatReader(request, name),
         textOf: async (ids) => (await facts.adapter.textOf?.(upstream, config.model, ids)) ?? null,
       };
     },
@@ -122,11 +122,11 @@ interface ChatReader extends ReplyReader {
   end(sampled: Sampled): ReplyEvent[];
 }
 
-/** Reads chat chunks, or one whole chat body, into events. */
-export function chatReader(request: Pick<NeutralRequest, "stop">): ChatReader {
+/** Reads chat chunks, or one whole chat body, into events. `name`: what ids of calls are made of; null for a reply that went past the sidecar. */
+export function chatReader(request: Pick<NeutralRequest, "stop">, name: string | null): ChatReader {
   let started = false;
   let replyId = "";
-  const calls = new CallDeltas();
+  const calls = new CallDeltas(name);
   const read = (chunk: EngineChunk): ReplyEvent[] => {
     const events: ReplyEvent[] = [];
     if (!started && chunk.error === null) {

@@ -33,8 +33,8 @@ export class ChatAssembly {
     if (item === undefined) return;
     const choice = raw.slice(item.start, item.end);
     this.last = choice;
-    if (this.kept.logprobs) this.logprobs.push(...itemsAt(choice, ["logprobs", "content"]));
-    if (this.kept.tokenIds) this.tokenIds.push(...itemsAt(choice, ["token_ids"]));
+    if (this.kept.logprobs) append(this.logprobs, itemsAt(choice, ["logprobs", "content"]));
+    if (this.kept.tokenIds) append(this.tokenIds, itemsAt(choice, ["token_ids"]));
   }
 
   /** Null when no chunk came. The finish reason is the engine's. */
@@ -72,6 +72,11 @@ export class ChatAssembly {
           }),
     });
   }
+}
+
+/** One by one: a call takes no more arguments than fit on the stack. */
+function append(into: string[], items: readonly string[]): void {
+  for (const item of items) into.push(item);
 }
 
 /** Items of the array at a path of members; none where there is no array. */

@@ -29,14 +29,14 @@ export class LiveRelay implements SampleHooks {
   private held = "";
   private last: readonly ReplyEvent[] = [];
 
-  /** `streamed`: the harness wants a stream. `keepaliveMs`: silence after which an unstreamed one is kept alive. `signal`: nobody waits for a slow harness any more. */
+  /** `name`: what ids of tool calls are made of. `streamed`: the harness wants a stream. `keepaliveMs`: silence after which an unstreamed one is kept alive. `signal`: nobody waits for a slow harness any more. */
   constructor(
     private readonly plan: Pick<PromptPlan, "reader" | "stream">,
     private readonly writer: ReplyWriter,
     private readonly client: Client,
-    private readonly mode: { streamed: boolean; keepaliveMs: number; signal: AbortSignal },
+    private readonly mode: { name: string; streamed: boolean; keepaliveMs: number; signal: AbortSignal },
   ) {
-    this.reader = plan.reader();
+    this.reader = plan.reader(mode.name);
     // A whole reply that is streamed piecewise is good or bad as a whole.
     this.holding = !plan.stream;
   }
@@ -90,7 +90,9 @@ export class LiveRelay implements SampleHooks {
     const pieces = this.waiting;
     this.waiting = [];
     const frames: Frame[] = [];
-    for (const { raw, chunk, events } of pieces) frames.push(...this.writer.chunk(raw, chunk, events));
+    for (const { raw, chunk, events } of pieces) {
+      for (const frame of this.writer.chunk(raw, chunk, events)) frames.push(frame);
+    }
     return frames;
   }
 

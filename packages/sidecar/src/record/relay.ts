@@ -8,10 +8,12 @@ import { CHAT_DONE, chatFrame } from "../dialect/chat-reply.js";
 import { rightUsage } from "../dialect/chat-usage.js";
 import type { DialectCodec, NeutralRequest, ReplyEvent, StreamEncoder, Usage } from "../dialect/neutral.js";
 import { type Ends, editObject, findSlice, memberText, type Slice, sliceArray, sliceObject } from "../json/slices.js";
+import { CallDeltas, type PlacedDelta } from "../sample/call-deltas.js";
 import type { EngineChunk } from "../sample/engine-chunk.js";
 import { finishOf } from "../sample/finish.js";
 import { withinBounds } from "../sample/usage.js";
 import { ChatAssembly } from "./chat-assembly.js";
+import { placeCalls } from "./place-calls.js";
 
 export interface Frame {
   text: string;
@@ -60,20 +62,23 @@ export function wantsEvidence({ logprobs, tokenIds }: ChatWishes): boolean {
   return logprobs || tokenIds;
 }
 
-/** The engine's bytes, minus what only the sidecar asked for, and with the usage that is true. */
-export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
+/** The engine's bytes, minus what only the sidecar asked for, with the usage that is true and an id for each call, made of `name` where there is none. */
+export function passthroughWriter(wishes: ChatWishes, name: string): ReplyWriter {
   let holding = false;
   let sawCalls = false;
   // What the usage of the whole reply is told with, once that is known: the engine's own chunk for it, else its first chunk.
   let usageChunk: string | null = null;
   let first: string | null = null;
   const running = new RunningUsage();
+  const deltas = new CallDeltas(name);
+  const placed = (chunk: EngineChunk): PlacedDelta[] => chunk.tools.map((tool) => deltas.place(tool, ""));
   const assembly = new ChatAssembly(wishes);
   return {
     chunk: (raw, chunk) => {
       sawCalls ||= chunk.tools.length > 0;
       holding ||= chunk.finish !== null;
       running.add(chunk);
+      const calls = placed(chunk);
       if (saysNothing(raw, chunk, wishes)) return [];
       first ??= raw;
       if (wishes.usage && chunk.usage !== null && hasNoChoice(raw)) {
@@ -82,7 +87,10 @@ export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
       }
       const usage = wishes.usage ? running.at(chunk) : "none";
       return [
-        { text: chatFrame(strip(raw, { finish: chunk.finish, hasCalls: sawCalls, usage }, wishes)), held: holding },
+        {
+          text: chatFrame(strip(raw, { finish: chunk.finish, hasCalls: sawCalls, calls, usage }, wishes)),
+          held: holding,
+        },
       ];
     },
     collect: (raw, chunk) => assembly.add(raw, chunk),
@@ -91,14 +99,23 @@ export function passthroughWriter(wishes: ChatWishes): ReplyWriter {
       const raw = usageChunk ?? (first === null ? null : editObject(first, new Map([["choices", "[]"]])));
       const usage = finishIn(events)?.usage;
       if (!wishes.usage || raw === null || usage === undefined) return frames;
-      return [{ text: chatFrame(strip(raw, { finish: null, hasCalls: false, usage }, wishes)), held: true }, ...frames];
+      return [
+        { text: chatFrame(strip(raw, { finish: null, hasCalls: false, calls: [], usage }, wishes)), held: true },
+        ...frames,
+      ];
     },
     body: (whole, events) => {
       const raw = whole ?? assembly.body(events);
       if (raw === null) throw new TitoError("upstream_invalid", "the engine's stream held no answer");
       const finish = finishIn(events);
       const hasCalls = events.some((event) => event.type === "tool_call");
-      const told = { finish: finish?.reason === "length" ? "length" : "stop", hasCalls, usage: finish?.usage ?? null };
+      const told = {
+        finish: finish?.reason === "length" ? "length" : "stop",
+        hasCalls,
+        // What was put together of a stream has its ids.
+        calls: whole === null ? [] : callsIn(events),
+        usage: finish?.usage ?? null,
+      };
       return strip(raw, told, wishes);
     },
   };
@@ -128,6 +145,12 @@ function finishIn(events: readonly ReplyEvent[]): (ReplyEvent & { type: "finish"
   return events.find((event) => event.type === "finish");
 }
 
+function callsIn(events: readonly ReplyEvent[]): PlacedDelta[] {
+  return events.flatMap((event) =>
+    event.type === "tool_call" ? [{ index: event.index, id: event.id, begins: true }] : [],
+  );
+}
+
 const hasNoChoice = (raw: string): boolean => /"choices"\s*:\s*\[\s*\]/.test(raw);
 
 /** A chunk without a choice that brings usage or ids which the harness did not ask for: clients look for a first choice. */
@@ -141,10 +164,13 @@ function saysNothing(raw: string, chunk: EngineChunk, wishes: ChatWishes): boole
 interface Told {
   finish: string | null;
   hasCalls: boolean;
+  /** The calls that it holds, in order, with the ids that the harness gets. */
+  calls: readonly PlacedDelta[];
   usage: Usage | "none" | null;
 }
 
-function strip(raw: string, { finish, hasCalls, usage }: Told, wishes: ChatWishes): string {
+function strip(raw: string, told: Told, wishes: ChatWishes): string {
+  const { usage } = told;
   const edits = new Map<string, string | null>();
   if (!wishes.tokenIds) {
     edits.set("prompt_token_ids", null);
@@ -160,7 +186,7 @@ function strip(raw: string, { finish, hasCalls, usage }: Told, wishes: ChatWishe
     let from = choices.valueStart;
     for (const place of sliceArray(raw, choices.valueStart, ends)) {
       const members = sliceObject(raw, place.start, ends);
-      const choiceEdits = editsOfChoice(raw, members, finish, hasCalls, wishes);
+      const choiceEdits = editsOfChoice(raw, members, told, wishes);
       out += raw.slice(from, place.start) + editObject(raw, choiceEdits, members, place);
       from = place.end;
     }
@@ -172,11 +198,12 @@ function strip(raw: string, { finish, hasCalls, usage }: Told, wishes: ChatWishe
 function editsOfChoice(
   raw: string,
   members: readonly Slice[],
-  finish: string | null,
-  hasCalls: boolean,
+  { finish, hasCalls, calls }: Told,
   wishes: ChatWishes,
 ): Map<string, string | null> {
   const edits = new Map<string, string | null>();
+  const message = placeCalls(raw, members, calls);
+  if (message !== null) edits.set(message.key, message.text);
   if (!wishes.tokenIds) {
     edits.set("token_ids", null);
     edits.set("prompt_token_ids", null);

@@ -120,11 +120,20 @@ export function readError(value: unknown): EngineChunk["error"] {
   if (error === null) return null;
   const { code, type } = error;
   return {
-    message: asString(error.message) ?? JSON.stringify(error).slice(0, 500),
+    message: asString(error.message) ?? shortJson(error),
     // llama.cpp tells an overflow by its type and has a status for a code.
     code: asString(code) ?? (typeof type === "string" && type.startsWith("exceed_") ? type : null),
     status: typeof code === "string" && /^[1-5]\d\d$/.test(code) ? Number(code) : asCount(code),
   };
+}
+
+/** Nested without end it has no text: then only that it is there is told. */
+function shortJson(value: object): string {
+  try {
+    return JSON.stringify(value).slice(0, 500);
+  } catch {
+    return "an error that can not be shown";
+  }
 }
 
 export function readPromptIds(value: unknown): Int32Array | null {

@@ -36,8 +36,8 @@ export interface PromptPlan extends PromptEvidence {
   sampling: Record<string, unknown>;
   /** The call that goes on behind ids that were sampled before the engine aborted; null where that is not possible. */
   resume(sampledIds: Int32Array): SentCall | null;
-  /** A fresh reader for each attempt. */
-  reader(): ReplyReader;
+  /** A fresh reader for each attempt. `name`: what ids of tool calls are made of where the engine gives none. */
+  reader(name: string): ReplyReader;
   /** The text of ids, for the cause of a drift; null where nobody can tell. */
   textOf: TextOf | null;
 }

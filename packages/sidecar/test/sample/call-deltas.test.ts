@@ -8,8 +8,8 @@ import type { Sampled } from "../../src/sample/sampled.js";
 type Delta = { index?: number; id?: string | null | undefined; name?: string | null; arguments?: string | null };
 
 /** The events of a stream whose chunks hold these deltas, and the message they add up to. */
-function read(deltas: Delta[][]) {
-  const reader = chatReader({ stop: [] });
+function read(deltas: Delta[][], name: string | null = null) {
+  const reader = chatReader({ stop: [] }, name);
   const events = deltas.flatMap((calls) => {
     const tool_calls = calls.map(({ index, id, name, arguments: text }) => ({
       ...(index === undefined ? {} : { index }),
@@ -76,5 +76,35 @@ describe("calls of one answer", () => {
 
   it("of which two have the same id stay two", () => {
     expect(read([[{ index: 0, ...F }], [{ index: 1, ...G, id: "c1" }]]).calls).toEqual([F, { ...G, id: "c1" }]);
+  });
+
+  it("of which two have the same id get two ids where the harness reads them (O.115)", () => {
+    const twice: Delta[][] = [[{ index: 0, ...F }], [{ index: 1, ...G, id: "c1" }]];
+    expect(read(twice, "live-3").calls).toEqual([F, { ...G, id: "call_live-3_1" }]);
+  });
+
+  it("have ids that no other answer has, also where the engine names every reply alike (O.115)", () => {
+    const ids = ["a-1", "a-2"].map((name) => read([[{ index: 0, ...F, id: null }]], name).calls![0]!.id);
+    expect(ids).toEqual(["call_a-1_0", "call_a-2_0"]);
+  });
+
+  it.each<[string, Delta[][]]>([
+    ["whole, numbered alike", [[{ index: 0, ...F, id: null }], [{ index: 0, ...G, id: null }]]],
+    ["whole, not numbered", [[{ ...F, id: "" }], [{ ...G, id: "" }]]],
+    [
+      "in pieces, numbered alike",
+      [
+        [{ index: 0, id: null, name: "f", arguments: "" }],
+        [{ index: 0, id: null, name: "f", arguments: '{"a"' }],
+        [{ index: 0, id: null, arguments: ":1}" }],
+        [{ index: 0, id: null, name: "g", arguments: '{"b":2}' }],
+      ],
+    ],
+  ])("without ids (%s) are told apart by their names (O.115)", (_words, deltas) => {
+    const { calls } = read(deltas, "a-1");
+    expect(calls).toEqual([
+      { ...F, id: "call_a-1_0" },
+      { ...G, id: "call_a-1_1" },
+    ]);
   });
 });
