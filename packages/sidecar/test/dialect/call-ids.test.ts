@@ -1,7 +1,7 @@
 import type { Message } from "@tito/format";
 import { describe, expect, it } from "vitest";
-import type { NeutralRequest } from "../../src/dialect/neutral.js";
 import { codecOf } from "../../src/dialect/dialects.js";
+import type { NeutralRequest } from "../../src/dialect/neutral.js";
 
 type Id = string | null | undefined;
 const parse = (dialect: "chat" | "responses" | "messages", body: object): NeutralRequest =>
