@@ -1,12 +1,12 @@
 /**
- * `npm run check`: format and lint, types of sources and tests, dead code, import direction, file shape, seeds of tests, words, links.
+ * `npm run check`: format and lint, types of sources and tests, dead code, import direction of packages and rooms, file shape, seeds of tests, words, links.
  * Each check has a test that plants a violation and sees it caught (scripts/test/).
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Finding, SourceFile } from "./checks/finding.js";
-import { checkImports, checkManifest } from "./checks/imports.js";
+import { checkImports, checkManifest, checkRooms } from "./checks/imports.js";
 import { checkLinks } from "./checks/links.js";
 import { checkSeeds } from "./checks/seeds.js";
 import { checkShape } from "./checks/shape.js";
@@ -40,6 +40,7 @@ const files = trackedFiles();
 const sources = files.filter((file) => /^(packages|scripts)\//.test(file.path));
 const findings: Finding[] = [
   ...checkImports(sources),
+  ...checkRooms(sources),
   ...manifestFindings(),
   ...checkShape(sources),
   ...checkSeeds(files),

@@ -1,5 +1,7 @@
-/** Import direction: who may use whom. ARCHITECTURE.md draws the same table. */
+/** Import direction: which package may use which, and inside a package which room. ARCHITECTURE.md draws the same. */
 import { type Finding, lineAt, type SourceFile } from "./finding.js";
+import { fileCircles, type PackageGraph, packageGraphs, roomOf } from "./room-graph.js";
+import { ALLOWED_ROOMS, type RoomTable } from "./room-table.js";
 
 const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   format: [],
@@ -77,4 +79,45 @@ export function checkManifest(packageName: string, dependencies: readonly string
       line: 1,
       message: `dependency ${name} is not in the import table`,
     }));
+}
+
+/** Rooms of each package import only what their row allows, and no files import each other in a circle. */
+export function checkRooms(
+  files: readonly SourceFile[],
+  tables: Readonly<Record<string, RoomTable>> = ALLOWED_ROOMS,
+): Finding[] {
+  return [...packageGraphs(files)].flatMap(([name, graph]) => {
+    const table = tables[name];
+    return [...(table === undefined ? [] : roomFindings(name, graph, table)), ...circleFindings(name, graph)];
+  });
+}
+
+function roomFindings(name: string, graph: PackageGraph, table: RoomTable): Finding[] {
+  const finding = (path: string, line: number, message: string): Finding => ({
+    check: "rooms",
+    path: `packages/${name}/src/${path}`,
+    line,
+    message,
+  });
+  const known = (path: string): boolean => roomOf(path) === "index" || Object.hasOwn(table, roomOf(path));
+  const strangers = graph.files
+    .filter((path) => !known(path))
+    .map((path) => finding(path, 1, `room ${roomOf(path)} has no row in scripts/checks/room-table.ts`));
+  const against = graph.arrows.flatMap(({ from, to, line }) => {
+    const [room, target] = [roomOf(from), roomOf(to)];
+    if (room === target || room === "index" || !known(from) || !known(to)) return [];
+    return table[room]!.includes(target)
+      ? []
+      : [finding(from, line, `room ${room} may not import from room ${target}`)];
+  });
+  return [...strangers, ...against];
+}
+
+function circleFindings(name: string, graph: PackageGraph): Finding[] {
+  return fileCircles(graph).map((circle) => ({
+    check: "rooms",
+    path: `packages/${name}/src/${circle[0]!}`,
+    line: 1,
+    message: `files import each other in a circle: ${circle.join(", ")}`,
+  }));
 }

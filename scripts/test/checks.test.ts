@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { checkImports, checkManifest } from "../checks/imports.js";
+import { checkImports, checkManifest, checkRooms } from "../checks/imports.js";
 import { checkLinks } from "../checks/links.js";
+import { circlesOf } from "../checks/room-graph.js";
+import { ALLOWED_ROOMS } from "../checks/room-table.js";
 import { checkSeeds, findSeededTests } from "../checks/seeds.js";
 import { checkShape } from "../checks/shape.js";
 import { runTool } from "../checks/tools.js";
@@ -44,6 +46,64 @@ describe("import direction", () => {
     expect(checkManifest("format", ["msgpackr", "@tito/cli"])).toHaveLength(1);
     expect(checkManifest("cli", ["commander", "@tito/sidecar"])).toEqual([]);
   });
+});
+
+describe("direction between rooms", () => {
+  const tables = { p: { ground: [], middle: ["ground"], top: ["ground", "middle"] } };
+  const source = (path: string, text = "export {};\n") => ({ path: `packages/p/src/${path}`, text });
+  const ground = source("ground/a.ts");
+  const found = (...files: { path: string; text: string }[]) => messages(checkRooms(files, tables));
+
+  it("lets a room import what its row allows, its own files, and the index everything", () => {
+    const files = [
+      ground,
+      source("ground/b.ts", 'import { a } from "./a.js";\n'),
+      source("middle/c.ts", 'import { a } from "../ground/a.js";\n'),
+      source("top.ts", 'import { c } from "./middle/c.js";\n'),
+      source("index.ts", 'export { a } from "./ground/a.js";\nexport { t } from "./top.js";\n'),
+    ];
+    expect(found(...files)).toEqual([]);
+  });
+
+  it.each([
+    ["a value", 'import { m } from "../middle/m.js";\n'],
+    ["a type", 'import type { M } from "../middle/m.js";\n'],
+    ["a re-export", 'export * from "../middle/m.js";\n'],
+    ["a module that is loaded late", 'const m = await import("../middle/m.js");\n'],
+    ["a list over several lines", 'import {\n  m,\n  n,\n} from "../middle/m.js";\n'],
+  ])("catches an arrow against the direction: %s", (_, text) => {
+    const [finding, ...more] = checkRooms([source("ground/a.ts", text), source("middle/m.ts")], tables);
+    expect(finding).toMatchObject({ path: "packages/p/src/ground/a.ts" });
+    expect(finding?.message).toBe("room ground may not import from room middle");
+    expect(more).toEqual([]);
+  });
+
+  it("catches an import of the index from inside, and a room without a row", () => {
+    expect(found(source("top.ts", 'import "./index.js";\n'), source("index.ts"))).toEqual([
+      "room top may not import from room index",
+    ]);
+    expect(found(source("cellar/a.ts"))).toEqual(["room cellar has no row in scripts/checks/room-table.ts"]);
+  });
+
+  it("catches files in a circle, of types too, of any length, also in a package without rooms", () => {
+    const circle = ["a", "b", "c"].map((name, at, all) => ({
+      path: `packages/flat/src/${name}.ts`,
+      text: `import type { X } from "./${all[(at + 1) % all.length]}.js";\n`,
+    }));
+    expect(found(...circle)).toEqual(["files import each other in a circle: a.ts, b.ts, c.ts"]);
+    expect(found(...circle.slice(1))).toEqual([]);
+  });
+
+  it.each(Object.entries(ALLOWED_ROOMS))(
+    "the table of %s has no arrow back: each row allows rows above it",
+    (_, table) => {
+      const rows = Object.keys(table);
+      rows.forEach((room, at) => {
+        expect(rows.slice(0, at), room).toEqual(expect.arrayContaining([...table[room]!]));
+      });
+      expect(circlesOf(rows, (room) => table[room]!)).toEqual([]);
+    },
+  );
 });
 
 describe("file shape", () => {

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { ALLOWED_ROOMS } from "../checks/room-table.js";
 
 const docs = resolve(import.meta.dirname, "../../docs");
 
@@ -73,4 +74,18 @@ it("docs/bug-table.md does not say of a report that it has no test while a test 
     .map((file) => readFileSync(file, "utf8"));
   const untested = bugs.filter((row) => row.links.length === 0).map((row) => row.item);
   expect(untested.filter((item) => tests.some((test) => names(test, item)))).toEqual([]);
+});
+
+describe("ARCHITECTURE.md", () => {
+  const text = readFileSync(join(docs, "../ARCHITECTURE.md"), "utf8");
+
+  it.each(Object.entries(ALLOWED_ROOMS))(
+    "has a sentence for each room of %s, in the order of its table",
+    (name, table) => {
+      const section = text.split(`### ${name}\n`)[1]?.split(/^##/m)[0] ?? "";
+      const rows = [...section.matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)];
+      expect(rows.map(([, room]) => room)).toEqual(Object.keys(table));
+      for (const [, room, sentence] of rows) expect(sentence, room).toMatch(/\w.*\.$/);
+    },
+  );
 });

@@ -2,9 +2,7 @@
  * @tito/reference-engine owns the embedded default inference server: a small deterministic policy behind a vLLM-compatible API, for the demo and for tests.
  * It renders and parses by itself, so that a check against another renderer compares two implementations. It never ships in the sidecar bundle.
  */
-export type { LogEntry } from "./log.js";
-export type { EngineOptions, LogprobsMode } from "./options.js";
-export { type RunningEngine, startEngine } from "./start.js";
+
 export {
   ANSWER_FILE,
   DEMO_TOOLS,
@@ -14,4 +12,7 @@ export {
   TASK_KINDS,
   type TaskKind,
   workDirectory,
-} from "./tasks.js";
+} from "./lm/tasks.js";
+export type { LogEntry } from "./log.js";
+export type { EngineOptions, LogprobsMode } from "./options.js";
+export { type RunningEngine, startEngine } from "./start.js";

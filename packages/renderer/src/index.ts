@@ -33,4 +33,5 @@ export {
 } from "./prompt-renderer.js";
 export type { EncodedPrompt } from "./tokenizer/tokenizer.js";
 export { isRendererThread, runRendererThread } from "./worker/renderer-thread.js";
-export { type Renderer, type StartOptions, startRenderer, type TurnStream } from "./worker/start-renderer.js";
+export type { StartOptions } from "./worker/start-options.js";
+export { type Renderer, startRenderer, type TurnStream } from "./worker/start-renderer.js";

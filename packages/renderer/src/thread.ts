@@ -3,4 +3,5 @@
  * those are loaded by the thread.
  */
 export { CERTIFICATE_FILE, type Certificate, readCertificate, verifyCertificate } from "./junction/certificate.js";
-export { type Renderer, type StartOptions, startRenderer } from "./worker/start-renderer.js";
+export type { StartOptions } from "./worker/start-options.js";
+export { type Renderer, startRenderer } from "./worker/start-renderer.js";

@@ -1,7 +1,7 @@
 /** The task of the RL loop: save a sum, by whichever way the policy likes. */
 
 import { type Rng, rngFrom } from "../../../packages/reference-engine/src/lm/random.js";
-import { ANSWER_FILE, type DemoTask, isHeldOut } from "../../../packages/reference-engine/src/tasks.js";
+import { ANSWER_FILE, type DemoTask, isHeldOut } from "../../../packages/reference-engine/src/lm/tasks.js";
 
 /** A sum to save; the prompt does not say how to find it. */
 export interface SumTask extends Pick<DemoTask, "id" | "operands" | "prompt" | "expected"> {

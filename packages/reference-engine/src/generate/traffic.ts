@@ -1,4 +1,4 @@
-import { ApiError } from "../http/errors.js";
+import { ApiError } from "../errors.js";
 
 /** What a pause does with the answers under way: end them, let them end, or freeze them until the engine resumes. */
 export const PAUSE_MODES = ["abort", "wait", "keep"] as const;

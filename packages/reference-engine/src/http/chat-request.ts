@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Engine } from "../engine.js";
+import { badRequest } from "../errors.js";
 import { renderChat } from "../render/prompt.js";
 import type { GenerationCall } from "./call.js";
 import { createChatFormat } from "./chat-format.js";
-import { badRequest } from "./errors.js";
 import { type JsonBody, parseWith } from "./json-body.js";
 import { refuseUnsupported, samplingOf, samplingShape, stopRulesOf } from "./sampling-params.js";
 

@@ -1,6 +1,6 @@
 import type { Engine } from "../engine.js";
+import { ApiError } from "../errors.js";
 import type { Fault } from "../faults/schema.js";
-import { ApiError } from "./errors.js";
 import type { Reply } from "./reply.js";
 
 const HTML =

@@ -1,15 +1,15 @@
 import type { Engine } from "../engine.js";
+import { outputTooLong, promptTooLong, toApiError, unknownModel } from "../errors.js";
 import { createHooks } from "../faults/hooks.js";
 import type { Fault } from "../faults/schema.js";
 import { coalesce } from "../generate/coalesce.js";
 import { type Step, sampleChoice } from "../generate/loop.js";
 import type { Passage } from "../generate/traffic.js";
-import type { NamedWeights } from "../weights/weight-store.js";
-import type { Choice, GenerationCall, ReplyFormat, Usage } from "./call.js";
-import { outputTooLong, promptTooLong, toApiError, unknownModel } from "./errors.js";
+import type { Choice, GenerationCall, Usage } from "./call.js";
 import { strikeBeforeHeaders } from "./fault-replies.js";
 import { type JsonBody, readJsonBody } from "./json-body.js";
 import type { Reply } from "./reply.js";
+import type { Run } from "./run.js";
 import { sendStream, sendWhole } from "./send.js";
 import { TokenView } from "./token-view.js";
 
@@ -20,23 +20,6 @@ export interface Exchange {
   reply: Reply;
   /** Reads the body as the endpoint's request. */
   read(engine: Engine, body: JsonBody): GenerationCall;
-}
-
-/** One request under way, as the senders need it. */
-export interface Run {
-  engine: Engine;
-  path: string;
-  reply: Reply;
-  call: GenerationCall;
-  choices: Choice[];
-  /** What the request began with; an update meanwhile changes nothing for it. */
-  weights: NamedWeights;
-  passage: Passage;
-  format: ReplyFormat;
-  fault: Fault | null;
-  usage(): Usage;
-  /** Samples a choice and logs it when it ends, before its last step is seen. */
-  steps(choice: Choice): AsyncGenerator<Step, void, void>;
 }
 
 /** Answers one request for tokens: read, check, sample, send. Never throws. */

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { badRequest, invalidBody } from "./errors.js";
+import { badRequest, invalidBody } from "../errors.js";
 
 /** A request body: its text, and its top-level fields. */
 export interface JsonBody {

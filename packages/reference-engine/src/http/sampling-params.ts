@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { badRequest } from "../errors.js";
 import type { StopRules } from "../generate/stop-rules.js";
 import type { Sampling } from "../policy/policy.js";
-import { badRequest } from "./errors.js";
 
 const count = z.number().int();
 const tokenId = count.min(0);

@@ -1,7 +1,7 @@
+import { ApiError, toApiError } from "../errors.js";
 import { Interrupted } from "../faults/hooks.js";
 import type { Choice } from "./call.js";
-import { ApiError, toApiError } from "./errors.js";
-import type { Run } from "./generation.js";
+import type { Run } from "./run.js";
 import { stringify } from "./token-view.js";
 
 /** Samples all choices, then sends one JSON reply. */

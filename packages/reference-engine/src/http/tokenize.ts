@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Engine } from "../engine.js";
+import { badRequest, unknownModel } from "../errors.js";
 import { promptOfIds, promptOfText, renderChat } from "../render/prompt.js";
 import { templateVariables } from "./chat-request.js";
-import { badRequest, unknownModel } from "./errors.js";
 import { parseWith, readJsonBody } from "./json-body.js";
 
 const tokenizeSchema = z.object({

@@ -2,10 +2,10 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import type { Engine } from "../engine.js";
+import { badRequest, toApiError } from "../errors.js";
 import { PAUSE_MODES, type PauseMode } from "../generate/traffic.js";
 import type { Model } from "../lm/index.js";
 import { readBodyText } from "./body.js";
-import { badRequest, toApiError } from "./errors.js";
 import { type JsonBody, parseWith, readJsonBody } from "./json-body.js";
 
 type App = Hono<{ Bindings: HttpBindings }>;

@@ -2,8 +2,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadModel, rngFrom } from "../../src/lm/index.js";
-import { conversationRenderer, drawConversation, tokenizeEpisode } from "../../src/lm/training/episode.js";
-import { rollOut } from "../../src/lm/training/rollout.js";
 import {
   demoTasks,
   isHeldOut,
@@ -12,7 +10,9 @@ import {
   type TaskKind,
   WORK_DIRECTORY_PATTERN,
   workDirectory,
-} from "../../src/tasks.js";
+} from "../../src/lm/tasks.js";
+import { conversationRenderer, drawConversation, tokenizeEpisode } from "../../src/lm/training/episode.js";
+import { rollOut } from "../../src/lm/training/rollout.js";
 import { POLICY_DIRECTORY } from "./policy.js";
 
 const model = await loadModel(POLICY_DIRECTORY);

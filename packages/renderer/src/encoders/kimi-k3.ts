@@ -5,11 +5,11 @@
 
 import { PyFloat } from "@huggingface/jinja";
 import { type Message, TitoError, type ToolDefinition } from "@tito/format";
-import { K3_TOKENS } from "../families/kimi-k3.js";
 import { type JsonValue, tryLosslessJson } from "../template/lossless-json.js";
 import { contentText } from "../template/message-values.js";
 import { pythonStrip } from "../template/python-strip.js";
 import type { ValueGuard } from "../tokenizer/value-guard.js";
+import { K3_TOKENS } from "./kimi-k3-tokens.js";
 import type { PromptWriter } from "./prompt-writer.js";
 import { pythonJson, sortedByKey } from "./python-json.js";
 

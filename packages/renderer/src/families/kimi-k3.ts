@@ -1,9 +1,8 @@
 /** Kimi K3: nested tags made of tokens, `<|open|>NAME ATTRIBUTES<|sep|> … <|close|>NAME<|sep|>`. */
+import { K3_TOKENS } from "../encoders/kimi-k3-tokens.js";
 import { tryLosslessJson } from "../template/lossless-json.js";
 import type { Parse, ParsedCall, ParsedOutput } from "./output.js";
 import { holdsMark, isToken, rawText, type Span } from "./spans.js";
-
-export const K3_TOKENS = { open: "<|open|>", close: "<|close|>", sep: "<|sep|>", end: "<|end_of_msg|>" };
 
 interface Element {
   tag: string;

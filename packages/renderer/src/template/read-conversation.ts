@@ -1,6 +1,5 @@
 /** An OpenAI conversation as vLLM's chat route hands it on to templates and encoders: texts in place of parts, and roles that the template knows. */
 import type { Message } from "@tito/format";
-import type { Family } from "../families/families.js";
 import { contentText } from "./message-values.js";
 
 /** How a family's prompts want their conversation read. */
@@ -12,7 +11,10 @@ export interface ReadingRules {
 }
 
 /** Encoders in code know developers; a template does when it names the role. */
-export function readingRules(family: Pick<Family, "part_separator" | "writer">, template: string): ReadingRules {
+export function readingRules(
+  family: Pick<ReadingRules, "part_separator"> & { writer: { kind: string } },
+  template: string,
+): ReadingRules {
   const knows_developer = family.writer.kind !== "template" || /(["'])developer\1/.test(template);
   return { part_separator: family.part_separator, knows_developer };
 }

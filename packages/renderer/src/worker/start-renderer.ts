@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import type { Message, TitoError, ToolDefinition } from "@tito/format";
+import type { Message, ToolDefinition } from "@tito/format";
 import type { TextDelta, WholeTurn } from "../families/live-parser.js";
 import type { Certificate } from "../junction/certificate.js";
 import type { IncrementalPrompt, IncrementalRequest } from "../junction/incremental-prompt.js";
@@ -10,6 +10,7 @@ import type { ParsedTurn, RenderOptions, TurnContext } from "../prompt-renderer.
 import type { EncodedPrompt } from "../tokenizer/tokenizer.js";
 import { Connection } from "./connection.js";
 import { WORKER_ROLE, type WorkerData } from "./protocol.js";
+import type { StartOptions } from "./start-options.js";
 import { SupervisedThread } from "./supervised-thread.js";
 
 /** A turn that is parsed while it is being sampled. */
@@ -39,15 +40,6 @@ export interface Renderer {
   buildIncrementalPrompt(certificate: Certificate, request: IncrementalRequest): Promise<IncrementalPrompt>;
   decode(ids: Int32Array): Promise<string>;
   close(): Promise<void>;
-}
-
-export interface StartOptions {
-  /** Where the thread's code is; default is the file beside this one, else the program's own file. Text is run as a script. */
-  worker?: URL | { source: string };
-  /** The thread ended and is started again, for the nth time without an answer between. */
-  onRestart?: (restarts: number) => void;
-  /** The thread is given up: every call fails from now on. */
-  onLost?: (error: TitoError) => void;
 }
 
 function workerFile(): URL {

@@ -5,7 +5,7 @@
 import { TitoError } from "@tito/format";
 import type { Connection } from "./connection.js";
 import type { OperationName, Operations } from "./protocol.js";
-import type { StartOptions } from "./start-renderer.js";
+import type { StartOptions } from "./start-options.js";
 
 /** Starts in a row without an answer between them. */
 const RESTARTS_MAX = 3;

@@ -1,6 +1,6 @@
 import { Template } from "@huggingface/jinja";
-import { DEMO_TOOLS, type DemoTask, makeTask, SYSTEM_PROMPT, TASK_KINDS, workDirectory } from "../../tasks.js";
 import type { Rng } from "../random.js";
+import { DEMO_TOOLS, type DemoTask, makeTask, SYSTEM_PROMPT, TASK_KINDS, workDirectory } from "../tasks.js";
 import type { Tokenizer } from "../tokenizer.js";
 
 /** One message of a chat request, as far as the demo uses it. */

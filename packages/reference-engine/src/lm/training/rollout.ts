@@ -1,7 +1,7 @@
-import { type DemoTask, demoTasks, TASK_KINDS, type TaskKind } from "../../tasks.js";
 import type { Model } from "../model.js";
 import { type Rng, rngFrom } from "../random.js";
 import { NEUTRAL_SAMPLING, sampleToken } from "../sampling.js";
+import { type DemoTask, demoTasks, TASK_KINDS, type TaskKind } from "../tasks.js";
 import { type ChatMessage, drawSystemMessage } from "./episode.js";
 
 /** How one rollout of a task went. */

@@ -1,4 +1,4 @@
-import { type Rng, rngFrom } from "./lm/random.js";
+import { type Rng, rngFrom } from "./random.js";
 
 /** Kinds of small task that the policy is trained on. */
 export type TaskKind = "sum" | "total" | "larger";
