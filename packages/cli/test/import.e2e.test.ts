@@ -92,6 +92,61 @@ describe("tito import", () => {
       });
   });
 
+  it("ids that the engine counted and nobody has are told by verify, inspect and materialize (O.97)", async () => {
+    const usage = { prompt_tokens: 2, completion_tokens: 395 };
+    const { log, out, dir } = workplace([call([1, 2], [3, 4, 5, 6, 7], { usage, engine: "vllm" })]);
+    await tito(["import", log, "--out", out]);
+    expect((await tito(["verify", out])).stdout).toContain("CAPTURE LOSS: 390 of 395 sampled tokens lost their ids");
+    const inspected = (await tito(["inspect", out])).stdout;
+    expect(inspected).toMatch(/CAPTURE LOSS {2}vllm .*: 390 of 395 sampled tokens lost their ids \(in 1 of 1 turns\)/);
+    expect(inspected).toContain(
+      "prompt differs from canonical replay: 0 of 1 turns · trained but not sampled: 0 tokens",
+    );
+    const made = await tito(["materialize", out, "--out", join(dir, "samples.jsonl")]);
+    expect(made.stdout).toContain("warning: capture loss: vllm ");
+    expect(made.stdout).toContain("turns whose prompt differs from canonical replay");
+    const json = await tito(["materialize", out, "--out", join(dir, "samples.jsonl"), "--json"]);
+    expect(JSON.parse(json.stdout).findings).toMatchObject({
+      capture_loss: [{ sampled_tokens: 395, lost_tokens: 390 }],
+      continuity: { prompt_differs_from_canonical_replay: 0, trained_but_not_sampled: 0 },
+    });
+  });
+
+  it("a side call in unknown words is listed, and a rule file tells it apart (O.94)", async () => {
+    const label = {
+      messages: [
+        { role: "system", content: "Name it." },
+        { role: "user", content: "Fix it." },
+      ],
+    };
+    const tools = [{ type: "function", function: { name: "read", parameters: {} } }];
+    const task = {
+      messages: [
+        { role: "system", content: "You code." },
+        { role: "user", content: "Fix it now." },
+      ],
+      tools,
+    };
+    const { log, out, dir } = workplace([call([9], [8, 7], label), call([1, 2], [3], task)]);
+    await tito(["import", log, "--out", out]);
+    expect((await tito(["inspect", out])).stdout).toMatch(
+      /turn 0 \(main\) looks like a side call and trains 2 tokens.*tito explain .* --turn 0/,
+    );
+    const rules = join(dir, "rules.yaml");
+    writeFileSync(rules, "harness: mine\nlanes: [{name: label, when: {system_starts: Name it}, lane: {aux: title}}]\n");
+    const samples = join(dir, "samples.jsonl");
+    await tito(["materialize", out, "--out", samples, "--lane-rules", rules]);
+    expect(JSON.parse(readFileSync(samples, "utf8")).coverage).toMatchObject({
+      trained_tokens: 1,
+      masked: { auxiliary: 2 },
+    });
+    const explained = await tito(["explain", join(out, "t1"), "--turn", "0", "--lane-rules", rules]);
+    expect(explained.stdout).toContain("lane aux:title");
+    writeFileSync(rules, "harness: mine\nlanes: [{name: label, when: {}, lane: main}]\n");
+    expect(await tito(["inspect", out, "--lane-rules", rules])).toMatchObject({ exitCode: 64 });
+    expect(await tito(["inspect", out, "--lane-rules", join(dir, "none.yaml")])).toMatchObject({ exitCode: 66 });
+  });
+
   it("trains nothing without log probabilities, and says why", async () => {
     const { log, out, dir } = workplace([call([1, 2], [3, 4], { logprobs: null })]);
     await tito(["import", log, "--out", out]);

@@ -154,9 +154,17 @@ function renderTrajectory(one: TrajectoryVerdict): string {
       (finding) =>
         `  ${finding.severity}: ${finding.code} in ${finding.file} at byte ${finding.offset}, record ${finding.seq}: ${printable(finding.message)}`,
     );
+  const loss = counts.lost_tokens ?? 0;
+  const sampled = counts.sampled_tokens + loss;
+  const lost =
+    loss > 0
+      ? [
+          `  CAPTURE LOSS: ${formatCount(loss)} of ${formatCount(sampled)} sampled tokens lost their ids (by the engine's counts)`,
+        ]
+      : [];
   const left = one.findings.length - findings.length + one.findings_left_off;
   const more = left > 0 ? [`  and ${left} more findings; --json lists ${one.findings.length}`] : [];
-  return [head, ...findings, ...more].join("\n");
+  return [head, ...lost, ...findings, ...more].join("\n");
 }
 
 async function verifyOneOutput(path: string, flags: VerifyFlags, outcome: Outcome): Promise<void> {
