@@ -12,9 +12,9 @@ const RUN_IDS = 4;
 const CERTAIN_RUN_IDS = 16;
 /** Longest change that is looked for with any lengths on both sides. */
 const CHANGE_IDS_MAX = 256;
-/** A longer one is found where one side is this short: a block that a template leaves out or puts in. */
+/** A longer one is found where one side is this short: a block of the reply that a template leaves out, or one that it puts in. */
 const SHORT_SIDE_MAX = 8;
-const LONG_SIDE_MAX = 65_536;
+const PUT_IN_MAX = 1024;
 
 /**
  * The shortest change after which both lines certainly agree again: for long, or from inside the reply to its end at `end`. Else the one
@@ -23,7 +23,7 @@ const LONG_SIDE_MAX = 65_536;
 export function changeAt(line: Int32Array, prompt: Int32Array, at: number, end: number): IdChange | null {
   let best: IdChange | null = null;
   let longest = RUN_IDS - 1;
-  for (const change of candidates(Math.max(line.length, prompt.length) - at)) {
+  for (const change of candidates(end - at)) {
     const from = at + change.earlier;
     const { length, ended } = agreement(line, from, prompt, at + change.now);
     const toTheEnd = ended || (from < end && from + length >= end);
@@ -35,14 +35,14 @@ export function changeAt(line: Int32Array, prompt: Int32Array, at: number, end: 
   return best;
 }
 
-/** Changes from short to long. */
-function* candidates(ids: number): Generator<IdChange> {
+/** Changes from short to long; `rest` ids of the reply are left. */
+function* candidates(rest: number): Generator<IdChange> {
   for (let total = 1; total <= CHANGE_IDS_MAX; total++)
     for (let earlier = 0; earlier <= total; earlier++) yield { earlier, now: total - earlier };
-  for (let length = CHANGE_IDS_MAX - SHORT_SIDE_MAX; length <= Math.min(ids, LONG_SIDE_MAX); length++)
+  for (let length = CHANGE_IDS_MAX - SHORT_SIDE_MAX; length <= Math.max(rest, PUT_IN_MAX); length++)
     for (let short = 0; short <= SHORT_SIDE_MAX; short++) {
-      yield { earlier: length, now: short };
-      yield { earlier: short, now: length };
+      if (length <= rest) yield { earlier: length, now: short };
+      if (length <= PUT_IN_MAX) yield { earlier: short, now: length };
     }
 }
 

@@ -1,7 +1,8 @@
 /** The cause of a drift against an oracle that knows which edit was made. */
+import type { Message } from "@tito/format";
 import { describe, expect, it } from "vitest";
 import { applies, causeOf, type DriftCase, REPLIES, SUFFIXES } from "./drift-cases.js";
-import { EDITS } from "./drift-model.js";
+import { DriftModel, EDITS } from "./drift-model.js";
 import { Random } from "./random-harness.js";
 
 const TOKENIZINGS = ["letters", "runs"] as const;
@@ -36,6 +37,24 @@ describe("O.120 the cause of a drift is what was done to the history", () => {
     expect(count).toBeGreaterThan(10);
     expect([...wrong.keys()].slice(0, 12)).toEqual([]);
   });
+
+  it.each(TOKENIZINGS)(
+    "every reply in tokens of its own: each turn drifts from the last one, for the same cause (%s)",
+    (tokenizing) => {
+      for (const texts of [false, true]) {
+        const model = new DriftModel(tokenizing, texts);
+        const split = new Map([["Looking", ["Lo", "ok", "ing"]]]);
+        const messages: Message[] = [{ role: "user", content: "go" }];
+        const causes: (string | null)[] = [];
+        for (let turn = 0; turn < 8; turn++) {
+          const reply: Message = { role: "assistant", content: `Looking at part ${turn}` };
+          causes.push(model.ask([...messages], reply, {}, { split }).evidence.cause);
+          messages.push(reply, { role: "user", content: `next ${turn}` });
+        }
+        expect(causes).toEqual([null, ...Array.from({ length: 7 }, () => "retokenised")]);
+      }
+    },
+  );
 
   it.each([1, 2, 3])(
     "random conversations: the confusion matrix has no entry beside its diagonal (seed %i)",

@@ -1,5 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { turnsInCommitOrder } from "@tito/format";
+import { explainTurn, inspectTrajectory, renderTurnExplanation } from "@tito/materializer";
 import { expect } from "vitest";
 import { DONE, TASK, toolLoop } from "./scripts.js";
 import { harnessTest, stage } from "./stage.js";
@@ -49,12 +51,20 @@ for (const [harness, dialect] of DIALECTS) {
   harnessTest(harness, "arguments in another spelling open a segment that names the cause", async () => {
     const { run, sealed } = await stage(harness, toolLoop(harness, "odd"));
     expect(await run(TASK)).toMatchObject({ exitCode: 0, timedOut: false });
-    const [first, second] = (await sealed()).lane("main");
+    const { lane, log } = await sealed();
+    const [first, second] = lane("main");
     expect(second?.decision).toMatchObject({
       kind: "new_segment",
       reason: "drift",
       evidence: { cause: DRIFT.get(harness) },
     });
+    // Every command says the same of it.
+    const dir = log.dir;
+    const at = turnsInCommitOrder(log).findIndex(({ record }) => record === second);
+    expect(inspectTrajectory(dir).turns[at]?.cause).toBe(DRIFT.get(harness));
+    const explained = explainTurn({ path: dir, turn: at });
+    expect(explained.cause).toBe(DRIFT.get(harness));
+    expect(renderTurnExplanation(explained)).toContain(`cause: ${DRIFT.get(harness)}, `);
     expect(second?.decision.evidence.kept_sampled).toBeGreaterThan(20);
     expect(first?.message.tool_calls?.[0]?.arguments).toContain(':  "echo');
   });
