@@ -68,9 +68,15 @@ function aloneTurns(evidence: TrajectoryEvidence): Set<number> {
     evidence.segments
       .filter((segment) => segment.turns.length === 1 && !parents.has(segment.segment))
       .map((segment) => segment.turns[0]!)
-      .filter((turn) => !continued.has(turn.call_id) && conversations.get(turn.request.prologue) === 1)
+      .filter((turn) => !continued.has(turn.call_id) && !continuesEarlier(turn))
+      .filter((turn) => conversations.get(turn.request.prologue) === 1)
       .map((turn) => turn.turn),
   );
+}
+
+/** The same request asked twice continues nothing. */
+function continuesEarlier({ decision }: EvidenceTurn): boolean {
+  return decision.evidence.against_call_id != null && decision.reason !== "identical_prompt";
 }
 
 function signsOf(turn: EvidenceTurn, scene: Scene): string[] {

@@ -10,7 +10,8 @@ import { newestVersionOf, surveyRun } from "../jobs/survey.js";
 import { shortName } from "../read/order.js";
 import { readIdentity } from "../read/read.js";
 import { loadPolicy, type Policy } from "../recipe/policy.js";
-import { REASON_TEXTS, type SpanReason } from "../recipe/reasons.js";
+import type { SpanReason } from "../recipe/reasons.js";
+import { whyOf } from "./why.js";
 
 /** Turns ids into text; without one, ids are shown. */
 export type Decode = (ids: Int32Array) => string;
@@ -103,7 +104,7 @@ export function explainToken(options: ExplainTokenOptions): TokenExplanation {
     tokens: found.sample.length,
     id: found.sample.line.tokens[token]!,
     text: decode ? decode(found.sample.line.tokens.slice(token, token + 1)) : null,
-    ...spanFacts(span, token),
+    ...spanFacts(span, token, policy),
     ...callFacts(found.trajectory, source, span),
     prefix: prefixOf(found.sample, span),
     owner,
@@ -146,7 +147,7 @@ function calledBoth({ run_id, trial_id }: RunSource): string {
   return run_id === trial_id ? run_id : `${run_id} (trial ${trial_id})`;
 }
 
-function spanFacts(span: PlannedSpan, token: number) {
+function spanFacts(span: PlannedSpan, token: number, policy: Policy) {
   const sampled = span.kind === "action" ? span.from + token - span.start : null;
   const logprob = sampled === null ? null : (span.turn.logprobs?.[sampled] ?? null);
   const version =
@@ -156,7 +157,7 @@ function spanFacts(span: PlannedSpan, token: number) {
     logprob: logprob === null || Number.isNaN(logprob) ? null : logprob,
     kind: span.kind,
     reason: span.reason,
-    why: REASON_TEXTS[span.reason],
+    why: whyOf(span.turn, span.reason, policy),
     span: { start: span.start, end: span.end },
     sampled_index: sampled,
     weight_version: version?.version ?? null,

@@ -1,14 +1,13 @@
 /** `tito explain --turn`: where a call was put and why, the first token that differs, and what trains of it. */
 import { TitoError } from "@tito/format";
-import { behaviourDoubt } from "../build/sampling.js";
 import { selectTurns } from "../build/select.js";
 import type { EvidenceTurn, TrajectoryEvidence } from "../read/evidence.js";
 import { Lines } from "../read/lines.js";
 import { readEvidence } from "../read/read.js";
 import { versionNumber } from "../read/versions.js";
 import { loadPolicy, type Policy } from "../recipe/policy.js";
-import { type MaskReason, REASON_TEXTS } from "../recipe/reasons.js";
 import type { Decode } from "./explain-token.js";
+import { whyOf } from "./why.js";
 
 export interface ExplainTurnOptions {
   /** Directory of the trajectory. */
@@ -106,15 +105,9 @@ export function explainTurn(options: ExplainTurnOptions): TurnExplanation {
       start,
       end,
       reason: reason ?? "trained",
-      why: whyOf(turn, reason, policy),
+      why: whyOf(turn, reason ?? "trained", policy),
     })),
   };
-}
-
-function whyOf(turn: EvidenceTurn, reason: MaskReason | null, policy: Policy): string {
-  const text = REASON_TEXTS[reason ?? "trained"];
-  const doubt = reason === "logprob_not_behaviour" ? behaviourDoubt(turn, policy.select.sampling_defaults) : null;
-  return doubt === null ? text : `${text} (${doubt})`;
 }
 
 /** The call that the engine compared with, else the last call of the segment that this one branched from. */

@@ -19,6 +19,7 @@ export interface VolatileCost {
 
 /** A text that changes by itself is short; longer differences are other messages. */
 const CHANGED_CHARS_MAX = 120;
+const CHANGED_LINES_MAX = 8;
 const WORDS_CHARS_MAX = 48;
 
 /** The texts that opened segments, dearest first. */
@@ -77,16 +78,29 @@ function namesOf(message: Message, [left, right]: readonly [string, string], own
     if (a.text === b.text)
       return [...new Set([...a.names, ...b.names])].filter((name) => differs(name, left, right, rules));
   }
+  const changes = changedLines(left, right) ?? [[left, right] as const];
+  const places = changes.map(([before, after]) => changedPlace(before, after));
+  if (places.some((place) => place === null)) return [];
+  return [...new Set(places.map((words) => `${words} in the ${message.role} message`))];
+}
+
+/** The lines that differ, where both texts have as many and only a few do; null: they are not alike line by line. */
+function changedLines(left: string, right: string): (readonly [string, string])[] | null {
+  const [before, after] = [left.split("\n"), right.split("\n")];
+  if (before.length !== after.length) return null;
+  const changes = before.flatMap((line, i) => (line === after[i] ? [] : [[line, after[i]!] as const]));
+  return changes.length <= CHANGED_LINES_MAX ? changes : null;
+}
+
+/** The words before a short difference; null when it is no short one. */
+function changedPlace(left: string, right: string): string | null {
   let start = 0;
   while (start < left.length && start < right.length && left[start] === right[start]) start += 1;
+  const rest = Math.min(left.length, right.length) - start;
   let end = 0;
-  while (
-    end < Math.min(left.length, right.length) - start &&
-    left[left.length - 1 - end] === right[right.length - 1 - end]
-  )
-    end += 1;
-  if (Math.max(left.length, right.length) - start - end > CHANGED_CHARS_MAX) return [];
-  return [`${wordsBefore(left, start)} in the ${message.role} message`];
+  while (end < rest && left[left.length - 1 - end] === right[right.length - 1 - end]) end += 1;
+  const changed = Math.max(left.length, right.length) - start - end;
+  return changed > CHANGED_CHARS_MAX ? null : wordsBefore(left, start);
 }
 
 /** The text of this rule alone is what changed, among those of a harness that do. */

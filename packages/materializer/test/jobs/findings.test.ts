@@ -113,6 +113,15 @@ describe("text that changes by itself (O.96)", () => {
     );
   });
 
+  it("several in one message are told one by one", async () => {
+    const text = (i: number) => `Now: 10:0${i}\n${"You write code. ".repeat(20)}\nBudget: ${900 - i} tokens`;
+    const { findings } = await output("volatile-two", splitting([0, 1].map(text)));
+    expect(findings.volatile_text.map((cost) => cost.text)).toEqual([
+      '"Budget:" in the system message',
+      '"Now:" in the system message',
+    ]);
+  });
+
   it("a whole other system text is no such text", async () => {
     const texts = ["You write code. ".repeat(20), "You review text. ".repeat(20)];
     expect((await output("other-texts", splitting(texts))).findings.volatile_text).toEqual([]);

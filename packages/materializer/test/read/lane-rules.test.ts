@@ -132,6 +132,19 @@ describe("a side call that no rule names (O.94)", () => {
       },
     ];
     expect(inspectTrajectory(await trial("plain", plain)).side_call_suspects).toEqual([]);
+    const small = { sampling: { max_tokens: 12 } };
+    const split: Call[] = [
+      ...CALLS.slice(1).map((call) => ({ ...call, lane: "main" as const })),
+      // The window is nearly full, and the history came back otherwise.
+      {
+        prompt: [1, 2, 77],
+        sampled: [78],
+        messages: [...TASK, read("c1"), { ...result("c1"), content: "cut" }],
+        tools,
+        ...small,
+      },
+    ];
+    expect(inspectTrajectory(await trial("split", split)).side_call_suspects).toEqual([]);
     const withSub: Call[] = [
       ...CALLS.slice(1).map((call) => ({ ...call, lane: "main" as const })),
       { prompt: [70], sampled: [71], messages: [system("You search."), user("Find x.")], tools, lane: "sub:s" },
