@@ -1,9 +1,20 @@
+import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { readTrajectory } from "@tito/format";
 import { describe, expect, it } from "vitest";
 import { trajectoryKey } from "../src/gate/gate.js";
-import { engineLog, postChat, scriptedEngine, serverBefore, startTestSidecar, turnsOf, user } from "./harness.js";
+import { SEALED_IDS_FILE } from "../src/trajectory/sealed-ids.js";
+import {
+  engineLog,
+  postChat,
+  scriptedEngine,
+  serverBefore,
+  startTestSidecar,
+  temporaryDir,
+  turnsOf,
+  user,
+} from "./harness.js";
 
 const RULES = [{ match: { contains: "say" }, reply: { content: "As you say." } }];
 const ADMIN = "admin-key-of-the-gateway";
@@ -71,6 +82,112 @@ describe("a central gateway", () => {
     expect((await seal("a")).status).toBe(410);
     expect((await seal("never")).status).toBe(404);
     expect((await postChat(of("b"), { messages: [user("say")] })).status).toBe(200);
+  });
+});
+
+describe("a sealed id of a gateway (O.116)", () => {
+  const admin = { method: "POST", headers: { authorization: `Bearer ${ADMIN}` } };
+  /** What every way to a trajectory says of an id. */
+  async function statusesOf(
+    origin: string,
+    of: (id: string, key?: string) => { url: string; key: string },
+    id: string,
+  ) {
+    const answers = [
+      await postChat(of(id), { messages: [user("say")] }),
+      await postChat(of(id, ADMIN), { messages: [user("say")] }),
+      await fetch(`${of(id).url}/models`, { headers: { authorization: `Bearer ${of(id).key}` } }),
+      await fetch(`${of(id).url}/messages`, {
+        method: "POST",
+        headers: { "x-api-key": of(id).key, "content-type": "application/json", "anthropic-version": "2023-06-01" },
+        body: JSON.stringify({ max_tokens: 9, messages: [user("say")] }),
+      }),
+      await fetch(`${origin}/t/${id}`, admin),
+      await fetch(`${origin}/t/${id}/seal`, admin),
+    ];
+    for (const answer of answers) {
+      expect(await answer.text()).toContain("is sealed");
+      expect(answer.headers.get("x-should-retry")).toBe("false");
+    }
+    return answers.map((answer) => answer.status);
+  }
+
+  it("stays closed when its directory was collected, for the gateway's life and after a restart", async () => {
+    const { of, out, sidecar, engine } = await startGateway();
+    const store = temporaryDir();
+    for (const id of ["a", "b"]) await (await postChat(of(id), { messages: [user("say")] })).text();
+    expect((await fetch(`${sidecar.origin}/t/a/seal`, admin)).status).toBe(200);
+    renameSync(join(out, "a"), join(store, "a"));
+    expect(await statusesOf(sidecar.origin, of, "a")).toEqual(Array(6).fill(410));
+    expect((await postChat(of("a", "wrong"), { messages: [user("say")] })).status).toBe(401);
+    expect((await postChat(of("b"), { messages: [user("say")] })).status).toBe(200);
+    await sidecar.close("test");
+    renameSync(join(out, "b"), join(store, "b"));
+
+    const options = { gateway: true, trajectoryId: null, secrets: { apiKey: ADMIN }, out };
+    const again = await startTestSidecar(engine, options);
+    const ofAgain = (id: string, key = trajectoryKey(ADMIN, id)) => ({
+      url: `${again.sidecar.origin}/t/${id}/v1`,
+      key,
+    });
+    for (const id of ["a", "b"])
+      expect(await statusesOf(again.sidecar.origin, ofAgain, id)).toEqual(Array(6).fill(410));
+    expect((await postChat(ofAgain("c"), { messages: [user("say")] })).status).toBe(200);
+    await again.sidecar.close("test");
+    expect(readdirSync(out).sort()).toEqual(["c", SEALED_IDS_FILE]);
+
+    writeFileSync(join(out, SEALED_IDS_FILE), "a 00000000\n");
+    await expect(startTestSidecar(engine, options)).rejects.toMatchObject({ code: "damaged" });
+  });
+
+  it("whose seal was begun by a process that died takes no call, and is still sealed by its owner", async () => {
+    const { of, out, sidecar, engine } = await startGateway();
+    await (await postChat(of("a"), { messages: [user("say")] })).text();
+    await sidecar.close("test");
+    rmSync(join(out, "a", "COMPLETE"));
+    const again = await startTestSidecar(engine, {
+      gateway: true,
+      trajectoryId: null,
+      secrets: { apiKey: ADMIN },
+      out,
+    });
+    const origin = again.sidecar.origin;
+    const refused = await postChat(
+      { url: `${origin}/t/a/v1`, key: trajectoryKey(ADMIN, "a") },
+      { messages: [user("say")] },
+    );
+    expect(refused.status).toBe(410);
+    expect(await (await fetch(`${origin}/t/a/seal`, admin)).json()).toMatchObject({ trajectory_id: "a" });
+    expect((await fetch(`${origin}/t/a/seal`, admin)).status).toBe(410);
+  });
+});
+
+describe("an Idempotency-Key (O.117)", () => {
+  it("with another body is another call, in every dialect; with the same body the same one", async () => {
+    const engine = await scriptedEngine(RULES);
+    const hold = await startTestSidecar(engine);
+    const headers = { "idempotency-key": "once" };
+    const bodies = {
+      "chat/completions": (text: string) => ({ messages: [user(text)] }),
+      responses: (text: string) => ({ input: text }),
+      messages: (text: string) => ({ max_tokens: 9, messages: [user(text)] }),
+    };
+    let asked = 0;
+    for (const [path, body] of Object.entries(bodies)) {
+      const post = (text: string) =>
+        fetch(`${hold.url}/${path}`, {
+          method: "POST",
+          headers: { "content-type": "application/json", authorization: `Bearer ${hold.key}`, ...headers },
+          body: JSON.stringify({ model: "policy", ...body(text) }),
+        });
+      for (const text of ["say one", "say two"]) {
+        const response = await post(text);
+        expect(response.status).toBe(200);
+        await response.text();
+        asked += 1;
+      }
+    }
+    expect(turnsOf(await hold.sealed())).toHaveLength(asked);
   });
 });
 
@@ -155,7 +272,7 @@ describe("the gate on the wire", () => {
     const head = `POST /t/t1/v1/chat/completions HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n`;
     expect(await raw(sidecar.origin, `${head}content-length: 100000000\r\n\r\n`)).toContain(" 413 ");
     expect(await raw(sidecar.origin, `${head}x: ${"y".repeat(40_000)}\r\n\r\n`)).toContain(" 431 ");
-    expect(await raw(sidecar.origin, `${head}content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}`)).toContain(
+    expect(await raw(sidecar.origin, `${head}content-encoding: rot13\r\ncontent-length: 2\r\n\r\n{}`)).toContain(
       " 415 ",
     );
   });

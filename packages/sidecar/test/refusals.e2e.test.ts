@@ -63,7 +63,7 @@ const REFUSALS: Refusal[] = [
     code: "unsupported_media_type",
     ...INVALID,
   },
-  { words: "gzip", headers: { "content-encoding": "gzip" }, status: 415, code: "unsupported_media_type", ...INVALID },
+  { words: "rot13", headers: { "content-encoding": "rot13" }, status: 415, code: "unsupported_media_type", ...INVALID },
   {
     words: "a body without end",
     headers: { "content-length": "100000000" },

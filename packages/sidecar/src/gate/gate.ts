@@ -1,11 +1,12 @@
 /**
  * Stop 1, who may speak. Pure checks on a request line and its headers, before a byte of the body is read:
  * the Host header (DNS rebinding), the Origin header, an exact path table (nothing is ever resolved against the upstream URL),
- * a bearer that names its trajectory, JSON without a content encoding.
+ * a bearer that names its trajectory, JSON in an encoding that can be read.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { type Dialect, sha256, TitoError } from "@tito/format";
 import { TRAJECTORY_ID } from "../config/config.js";
+import { bodyEncodings } from "./encodings.js";
 
 /** What a path asks for. Trajectory ids are checked by shape here and by key later. */
 export type Route =
@@ -70,10 +71,7 @@ export function admit(request: GateRequest, rules: GateRules): Route {
   if (headers.has("upgrade")) throw new TitoError("bad_request", "protocol upgrades are not offered");
   const route = routeOf(request);
   if (request.method !== "POST") return route;
-  const encodings = headers.get("content-encoding") ?? [];
-  if (encodings.some((value) => value.toLowerCase() !== "identity")) {
-    throw new TitoError("unsupported_media_type", "encoded request bodies are refused: send plain JSON");
-  }
+  bodyEncodings(headers.get("content-encoding")?.join(","));
   const needsBody = route.kind === "call" || route.kind === "completions" || route.kind === "count_tokens";
   const type = (headers.get("content-type") ?? []).join(",").split(";")[0]!.trim().toLowerCase();
   if (needsBody && type !== "application/json") {

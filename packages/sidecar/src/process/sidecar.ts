@@ -195,7 +195,11 @@ class Running implements Sidecar {
   private seal(trajectory: Trajectory, reason: string): Promise<SealReport> {
     const known = this.seals.get(trajectory);
     if (known !== undefined) return known;
-    const sealing = sealTrajectory(trajectory, reason, this.hurried ? 0 : this.config.sealTimeoutMs);
+    const sealing = sealTrajectory(trajectory, {
+      reason,
+      timeoutMs: this.hurried ? 0 : this.config.sealTimeoutMs,
+      idClosed: this.table.closeId(trajectory.id),
+    });
     this.seals.set(trajectory, sealing);
     sealing.then(
       (report) => {

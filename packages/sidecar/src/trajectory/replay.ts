@@ -80,18 +80,18 @@ const SESSION_HEADERS = [
 ];
 
 /**
- * The key under which a retry finds its first attempt: an Idempotency-Key alone, else dialect, session headers and the body
- * without volatile fields. Values keep their spelling: retries repeat it byte for byte.
+ * The key under which a retry finds its first attempt: dialect, the body without volatile fields, and the Idempotency-Key, or, without one, the session
+ * headers. Values keep their spelling: retries repeat it byte for byte. One Idempotency-Key with another body is another call (docs/decisions/0143).
  */
 export function replayKey(dialect: Dialect, body: CutObject, headers: ReadonlyMap<string, readonly string[]>): string {
   const idempotency = headers.get("idempotency-key")?.[0];
   const hash = createHash("sha256").update(dialect);
-  if (idempotency !== undefined) return `key:${hash.update("\0").update(idempotency).digest("base64")}`;
-  for (const name of SESSION_HEADERS) hash.update(`\0${headers.get(name)?.join(",") ?? ""}`);
+  if (idempotency !== undefined) hash.update(`\0${idempotency}`);
+  else for (const name of SESSION_HEADERS) hash.update(`\0${headers.get(name)?.join(",") ?? ""}`);
   const members = body.slices
     .filter((slice) => !VOLATILE.has(slice.key))
     .map((slice) => `${JSON.stringify(slice.key)}:${sliceText(body.text, slice)}`);
-  return `body:${hash.update("\0").update(members.sort().join(",")).digest("base64")}`;
+  return `${idempotency === undefined ? "body" : "key"}:${hash.update("\0").update(members.sort().join(",")).digest("base64")}`;
 }
 
 function push<T>(map: Map<string, T[]>, key: string, value: T): void {

@@ -18,8 +18,15 @@ export interface SealReport {
   manifest_sha256: string;
 }
 
-export async function sealTrajectory(trajectory: Trajectory, reason: string, timeoutMs: number): Promise<SealReport> {
-  const { head, manifest, manifest_sha256 } = await trajectory.seal(reason, timeoutMs);
+/** How a trajectory is sealed: why, how long calls in flight are waited for, and what must have happened before it is complete. */
+export interface SealOrder {
+  reason: string;
+  timeoutMs: number;
+  idClosed: Promise<void>;
+}
+
+export async function sealTrajectory(trajectory: Trajectory, order: SealOrder): Promise<SealReport> {
+  const { head, manifest, manifest_sha256 } = await trajectory.seal(order.reason, order.timeoutMs, order.idClosed);
   return {
     schema: "tito.seal/v1",
     trajectory_id: trajectory.id,

@@ -5,6 +5,7 @@ import { type Disk, TitoError } from "@tito/format";
 import type { SidecarConfig } from "../config/config.js";
 import type { Log } from "../config/log.js";
 import { keyDigest, keyMatches, trajectoryKey } from "../gate/gate.js";
+import { SealedIds } from "./sealed-ids.js";
 import { Trajectory } from "./trajectory.js";
 
 export interface TableOptions {
@@ -22,12 +23,15 @@ export class TrajectoryTable {
   private readonly open = new Map<string, Promise<Trajectory>>();
   private readonly adminDigest: Buffer | null;
   private readonly ownerDigest: Buffer | null;
+  /** A gateway's; null for the one trajectory of a sidecar, which ends with it. */
+  private readonly sealedIds: SealedIds | null;
   /** No new trajectory is created any more. */
   closing = false;
 
   constructor(private readonly options: TableOptions) {
     const { gateway, secrets } = options.config;
     this.adminDigest = gateway && secrets.apiKey !== null ? keyDigest(secrets.apiKey) : null;
+    this.sealedIds = gateway ? SealedIds.read(options.config.out) : null;
     this.ownerDigest = secrets.ownerKey === null ? null : keyDigest(secrets.ownerKey);
   }
 
@@ -57,7 +61,11 @@ export class TrajectoryTable {
     } else if (adminDigest !== null) {
       const own = trajectoryKey(this.options.config.secrets.apiKey!, trajectoryId);
       const admitted = [keyMatches(key, adminDigest), keyMatches(key, keyDigest(own))];
-      if (admitted.includes(true)) return this.create(trajectoryId, own);
+      if (admitted.includes(true)) {
+        if (this.sealedIds?.has(trajectoryId) === true) throw sealed(trajectoryId);
+        this.sealedIds?.checkRoom();
+        return this.create(trajectoryId, own);
+      }
     }
     throw unauthorized();
   }
@@ -68,10 +76,22 @@ export class TrajectoryTable {
     if (!admitted.includes(true)) throw unauthorized();
     const trajectory = await this.open.get(trajectoryId);
     if (trajectory !== undefined) return trajectory;
+    const there = existsSync(join(this.options.config.out, trajectoryId));
+    // One whose seal began in a process that died is still to be sealed: its directory is there.
+    if ((create || !there) && this.sealedIds?.has(trajectoryId) === true) throw sealed(trajectoryId);
+    if (create) this.sealedIds?.checkRoom();
     // A seal reaches what an earlier process left too, and says of a sealed one that it is.
-    const exists = create || existsSync(join(this.options.config.out, trajectoryId));
-    if (!exists || this.adminDigest === null) throw new TitoError("not_found", "no such trajectory");
+    if (!(create || there) || this.adminDigest === null) throw new TitoError("not_found", "no such trajectory");
     return this.create(trajectoryId, trajectoryKey(this.options.config.secrets.apiKey!, trajectoryId));
+  }
+
+  /** Closes an id for ever; resolves when that is durable, as far as the disk lets it be. */
+  async closeId(trajectoryId: string): Promise<void> {
+    try {
+      await this.sealedIds?.close(trajectoryId);
+    } catch (error) {
+      this.options.log("error", "sealed_id_not_written", { trajectory: trajectoryId, detail: String(error) });
+    }
   }
 
   /** All that are open; failed openings are not among them. */
@@ -80,7 +100,7 @@ export class TrajectoryTable {
     return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   }
 
-  /** Forgets a sealed trajectory: its memory is freed, its id answers as sealed through its directory. */
+  /** Forgets a sealed trajectory: its memory is freed, its id stays closed. */
   forget(trajectory: Trajectory): void {
     this.opened.delete(trajectory);
     if (this.adminDigest !== null) this.open.delete(trajectory.id);
@@ -90,7 +110,13 @@ export class TrajectoryTable {
 /** Whoever asks over the network is not told where the gateway keeps its files. */
 function sealedElsewhere(error: unknown, trajectoryId: string): unknown {
   if (!TitoError.is(error) || error.code !== "trajectory_sealed") return error;
-  return new TitoError("trajectory_sealed", `trajectory ${trajectoryId} is sealed`);
+  return sealed(trajectoryId);
+}
+
+function sealed(trajectoryId: string): TitoError {
+  return new TitoError("trajectory_sealed", `trajectory ${trajectoryId} is sealed`, {
+    hint: "an id is never opened again: start another trajectory",
+  });
 }
 
 function unauthorized(): TitoError {

@@ -187,10 +187,11 @@ export class Trajectory extends TurnLog {
     this.log("warn", "capture_loss", { call: callId, causes: causes.join(", "), so_far: lossInWords(loss) });
   }
 
-  /** Refuses new calls, waits for those in flight as long as it is allowed to, aborts the rest, and closes the files for ever. */
-  async seal(reason: string, timeoutMs: number): Promise<SealAnswer> {
+  /** Refuses new calls, waits for those in flight as long as it is allowed to, aborts the rest, and closes the files for ever, once `idClosed` has come. */
+  async seal(reason: string, timeoutMs: number, idClosed: Promise<void> = Promise.resolve()): Promise<SealAnswer> {
     this.phase = "sealing";
     await this.settle(timeoutMs);
+    await idClosed;
     // From here on the writer takes nothing more.
     this.phase = "sealed";
     const { loss } = this.loss;
