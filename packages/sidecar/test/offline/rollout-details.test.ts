@@ -1,5 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { readTrajectory, turnsInCommitOrder } from "@tito/format";
 import { describe, expect, it } from "vitest";
 import { type ImportReport, importLog } from "../../src/index.js";
@@ -56,6 +56,24 @@ describe("rollout_details", () => {
     expect([...read("fix-test__Ab3dE").deliveries.values()].map((all) => all[0]!.outcome)).toEqual(
       Array(3).fill("delivered"),
     );
+  });
+
+  it("O.80: of a multi-step trial are those of every step, in its order; each step's first history is the main agent's", async () => {
+    const steps = resolve(import.meta.dirname, "../../../materializer/test/fixtures/harbor-0.26.0/steps-solved.json");
+    const { report, turns } = await imported(null, "result.json", readFileSync(steps, "utf8"));
+    expect(report.trajectories).toMatchObject([{ trajectory_id: "add__7hQ2", turns: 4, segments: 2, uncaptured: 0 }]);
+    expect(turns[0]!.map(({ record }) => [record.lane, [...record.sampled_ids], record.decision.reason])).toEqual([
+      ["main", [10, 11], "first_turn"],
+      ["main", [12], "extends_tip"],
+      ["main", [20], "new_lineage"],
+      ["main", [21, 22], "extends_tip"],
+    ]);
+    const one = { agent_result: { rollout_details: histories } };
+    const both = await imported({ ...trial(histories), step_results: [one, { agent_result: null }, one, null, {}] });
+    expect(both.report.trajectories).toMatchObject([{ turns: 9, sampled_tokens: 12 }]);
+    expect(both.turns[0]!.filter(({ record }) => record.lane === "sub:1")).toHaveLength(3);
+    const broken = { trial_name: "a__1", step_results: [one, { agent_result: { rollout_details: [7] } }] };
+    await expect(imported(broken)).rejects.toThrow("step_results[1].rollout_details[0] is not an object");
   });
 
   it("stand one trial a line too, and bare histories get a trajectory each", async () => {
