@@ -65,6 +65,7 @@ export {
 } from "./record/numbers.js";
 export { decodeRecord, encodeRecord, type NamedRecord } from "./record/record-codec.js";
 export * from "./record/records.js";
+export { isMadeRunId, makeRunId } from "./record/run-id.js";
 export { type VerifyOptions, verifyTrajectory } from "./verify/verify.js";
 export { missingTrajectory } from "./verify/verify-missing.js";
 export type {

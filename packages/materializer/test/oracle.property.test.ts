@@ -5,7 +5,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { assembleEvidence } from "../src/build/assemble.js";
-import { type RunSource, runsOf } from "../src/find/identity.js";
+import { runsOf } from "../src/find/identity.js";
+import type { RunSource } from "../src/find/run-source.js";
 import { RowIndex } from "../src/find/side-files.js";
 import { parseRows } from "../src/find/side-rows.js";
 import { makeRun } from "../src/jobs/make.js";
@@ -109,6 +110,7 @@ function product(job: readonly OracleRun[], policy: Policy): { sources: RunSourc
         dir,
         trajectory_id: dir.slice(5),
         identity: { run_id, trial_id, group_id, attempt, metadata: new Map() },
+        lived: () => null,
       };
     },
     files,

@@ -109,6 +109,7 @@ export function evidenceOf(calls: readonly Call[], overrides: Partial<Trajectory
     incomplete: [],
     uncaptured: new Map(),
     last_uncaptured: null,
+    ended_ms: 1000 + calls.length,
     dangling_calls: 0,
     lost_calls: 0,
     volatile: [],
@@ -167,6 +168,7 @@ export function turnOf(call: Call, index: number, placed: Placed): EvidenceTurn 
     sampled_ids: Int32Array.from(call.sampled),
     logprobs,
     message: call.message ?? { role: "assistant", content: "" },
+    opens_again: false,
     tools_offered: (call.tools ?? []).length > 0,
     usage: call.usage ?? {
       prompt_tokens: call.prompt.length,

@@ -21,6 +21,8 @@ export interface TrajectorySpec {
   trialId?: string;
   attempt?: number;
   metadata?: Record<string, string>;
+  /** Time of the first boot; later records follow by milliseconds. */
+  startMs?: number;
   /** Do not seal: as after a kill. */
   unsealed?: boolean;
   /** By call number: ids whose digest is recorded instead of the prompt's. */
@@ -41,7 +43,7 @@ const NO_TOOLS = createHash("sha256").update("[]").digest();
 
 /** Writes a trajectory into `out`/`id` as a sidecar would. Times are fixed, so that only random ids differ between two writes. */
 export async function writeTrajectory(out: string, spec: TrajectorySpec): Promise<string> {
-  let clock = 1_700_000_000_000;
+  let clock = spec.startMs ?? 1_700_000_000_000;
   const writer = await createTrajectoryWriter({
     out,
     trajectoryId: spec.id,

@@ -14,7 +14,7 @@ import type { Engine } from "./prompt/engine.js";
 import { fitLateSystem } from "./prompt/late-system.js";
 import type { CallContext } from "./record/call-context.js";
 import { LiveRelay } from "./record/live-relay.js";
-import { recordDelivery, recordIntent, recordOutcome, recordUncaptured } from "./record/record.js";
+import { OVERFLOW_REASON, recordDelivery, recordIntent, recordOutcome, recordUncaptured } from "./record/record.js";
 import {
   type ChatWishes,
   chatWishes,
@@ -135,7 +135,7 @@ async function attemptOnce(
       const detail = outcome.error.message;
       recordUncaptured(trajectory, {
         callId: call.callId,
-        reason: "engine_refused",
+        reason: outcome.error.kind === "context_overflow" ? OVERFLOW_REASON : "engine_refused",
         status: outcome.status,
         detail,
         lostTokens: false,

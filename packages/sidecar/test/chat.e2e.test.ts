@@ -88,7 +88,7 @@ describe("the official OpenAI client", () => {
     expect(models.data.map((model) => model.id)).toEqual(["policy"]);
   });
 
-  it("gets a context overflow under the code that makes agents compact", async () => {
+  it("O.84: gets a context overflow under the code that makes agents compact, and the journal says what it was", async () => {
     const engine = await scriptedEngine(RULES, { maxModelLen: 256 });
     const started = await startTestSidecar(engine);
     const error = await client(started)
@@ -96,6 +96,8 @@ describe("the official OpenAI client", () => {
       .catch((caught: unknown) => caught);
     expect(error).toMatchObject({ status: 400, code: "context_length_exceeded", param: "messages" });
     expect((error as InstanceType<typeof OpenAI.APIError>).headers?.get("x-should-retry")).toBe("false");
+    const { uncaptured } = await started.sealed();
+    expect(uncaptured.map((record) => record.reason)).toEqual(["refused_context_overflow"]);
   });
 });
 

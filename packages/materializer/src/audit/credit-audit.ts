@@ -1,7 +1,7 @@
 /** Recomputes rewards, advantages and weights of an output from the scores and rules that are stored in it. Pure. */
 import { assignCredit } from "../credit/credit.js";
 import { rewardOf, runNames } from "../credit/reward.js";
-import { isSuperseded } from "../find/identity.js";
+import { isSuperseded } from "../find/lives.js";
 import type { Policy } from "../recipe/policy.js";
 import type { ReadRun, ReadSample } from "./read-output.js";
 

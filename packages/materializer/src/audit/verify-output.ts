@@ -7,7 +7,8 @@ import { digestFile } from "../read/read.js";
 import { type Policy, policyDigest, policySchema } from "../recipe/policy.js";
 import { manifestPath, type OutputFile, type OutputManifest, outputManifestSchema } from "../write/output-manifest.js";
 import { type AuditedCredit, auditCredit } from "./credit-audit.js";
-import { type OutputRow, type ReadPacked, type ReadRun, readOutput } from "./read-output.js";
+import { PackedAudit } from "./packed-audit.js";
+import { type OutputRow, type ReadRun, readOutput } from "./read-output.js";
 import { RunAudit } from "./run-audit.js";
 
 export interface OutputVerdict {
@@ -49,9 +50,9 @@ export async function verifyOutput(path: string, options: VerifyOptions = {}): P
     }
     state.endRun();
   }
-  if (!manifest.packed) {
-    auditCredit(state.credits, outputPolicy(manifest), (text) => state.problem(text));
-  }
+  const policy = outputPolicy(manifest);
+  if (manifest.packed) state.packed.end(policy);
+  else auditCredit(state.credits, policy, (text) => state.problem(text));
   compareTotals(manifest, state);
   return state.verdict(manifest.outputs.length);
 }
@@ -124,11 +125,11 @@ class Verification {
   private runs = 0;
   private samples = 0;
   private tokens = 0;
-  private packedRows = 0;
+  readonly packed = new PackedAudit((text) => this.problem(text));
   /** What credit follows from, a small record a run. */
   readonly credits: AuditedCredit[] = [];
   coverage = emptyCoverage();
-  weight = 0;
+  private runWeight = 0;
 
   problem(text: string): void {
     this.found += 1;
@@ -137,7 +138,7 @@ class Verification {
 
   row(row: OutputRow, file: string): void {
     if ("packed" in row) {
-      this.packedRow(row.packed, file);
+      this.packed.row(row.packed, file);
       return;
     }
     if (this.audit === null || !this.audit.isAbout(row.run)) this.startRun(row.run, file);
@@ -155,34 +156,19 @@ class Verification {
 
   endRun(): void {
     if (this.audit === null) return;
-    this.weight += this.audit.end();
+    this.runWeight += this.audit.end();
     this.credits.push(this.audit.credit);
     this.coverage = addCoverage(this.coverage, this.audit.run.coverage);
     this.audit = null;
   }
 
-  private packedRow(row: ReadPacked, file: string): void {
-    this.packedRows += 1;
-    const where = `${file} packed row ${this.packedRows}`;
-    const lengths = new Set([row.tokens, row.loss_mask, row.logprobs, row.position_ids].map((each) => each.length));
-    if (lengths.size > 1) this.problem(`${where}: arrays differ in length`);
-    let at = 0;
-    for (const part of row.parts) {
-      if (part.start !== at || part.end <= part.start) this.problem(`${where}: parts leave a hole or overlap at ${at}`);
-      for (let i = part.start; i < part.end; i += 1) {
-        if (row.position_ids[i] !== i - part.start)
-          this.problem(`${where}: position ${i} does not start again at its part`);
-      }
-      at = part.end;
-      this.samples += 1;
-      this.weight += part.weight;
-    }
-    if (at !== row.tokens.length) this.problem(`${where}: parts end at ${at} of ${row.tokens.length}`);
-    this.tokens += row.tokens.length;
+  counts() {
+    const { samples, tokens } = this.packed;
+    return { runs: this.runs, samples: this.samples + samples, tokens: this.tokens + tokens };
   }
 
-  counts() {
-    return { runs: this.runs, samples: this.samples, tokens: this.tokens };
+  get weight(): number {
+    return this.runWeight + this.packed.weight;
   }
 
   verdict(files: number): OutputVerdict {

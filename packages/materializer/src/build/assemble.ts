@@ -1,6 +1,6 @@
 /** Read → select → build for one run: what both passes start with. */
 import { basename } from "node:path";
-import type { RunSource } from "../find/identity.js";
+import type { RunSource } from "../find/run-source.js";
 import type { TrajectoryEvidence } from "../read/evidence.js";
 import { readEvidence } from "../read/read.js";
 import type { Policy } from "../recipe/policy.js";

@@ -1,6 +1,6 @@
 /** Stage "select": may a turn's sampled ids train, and if not, why? First match decides. Pure. */
-import type { EvidenceTurn, TrajectoryEvidence } from "../read/evidence.js";
-import { versionNumber } from "../read/versions.js";
+import { CUT_SHORT, type EvidenceTurn, type TrajectoryEvidence } from "../read/evidence.js";
+import { versionNumbers } from "../read/versions.js";
 import type { SelectPolicy } from "../recipe/policy.js";
 import type { MaskReason } from "../recipe/reasons.js";
 import { behaviourDoubt } from "./sampling.js";
@@ -69,15 +69,6 @@ function captureReason(turn: EvidenceTurn, around: Surroundings, policy: SelectP
   if (isCutShort(turn)) return "aborted";
   return policy.finish_unknown === "mask" && !isFinishKnown(turn, around) ? "finish_unknown" : null;
 }
-
-/** Defects of a reply that ended before the policy ended it. */
-const CUT_SHORT: ReadonlySet<string> = new Set([
-  "aborted",
-  "aborted_by_seal",
-  "stream_cut",
-  "engine_error",
-  "unparsed_chunk",
-]);
 
 function isCutShort(turn: EvidenceTurn): boolean {
   const { finish_reason, defects } = turn;
@@ -183,7 +174,8 @@ function versionRanges(turn: EvidenceTurn, context: SelectContext): SelectedRang
     const stop = Math.min(span.end, end);
     if (start > at) ranges.push({ start: at, end: start, reason: "version_unknown" });
     if (stop <= start) continue;
-    const version = versionNumber(span.version);
+    // Of a range nobody knows where in the span the weights changed: its oldest counts.
+    const version = versionNumbers(span.version)?.oldest ?? null;
     const known = version !== null && context.newestVersion !== null;
     const stale = known && context.newestVersion! - version > limit;
     ranges.push({ start, end: stop, reason: known ? (stale ? "stale_version" : null) : "version_unknown" });

@@ -61,17 +61,22 @@ function scopeOf(facts: RunFacts): Scope {
 
 /**
  * The reward is the rule's finite number (true = 1, false = 0), else null: an unknown reward is never a zero.
- * Exclusions in this order: a superseded attempt or a verdict of the exclusions file, the termination, the first rule that holds.
+ * Exclusions in this order: a superseded attempt or a verdict of the exclusions file, the termination, a reward that does not count, the
+ * first rule that holds.
  */
 export function judge(
   facts: RunFacts,
   policy: Pick<Policy, "reward" | "exclude">,
-  given: { excluded: string | null; termination: Termination },
+  given: { excluded: string | null; termination: Termination; reward_not_valid: boolean },
 ): Verdict {
   const scope = scopeOf(facts);
   return {
     reward: rewardOf(facts, policy.reward),
-    excluded: given.excluded ?? byTermination(policy, given.termination) ?? byRule(policy, scope),
+    excluded:
+      given.excluded ??
+      byTermination(policy, given.termination) ??
+      (given.reward_not_valid ? "reward_not_valid" : null) ??
+      byRule(policy, scope),
   };
 }
 

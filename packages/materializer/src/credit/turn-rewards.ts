@@ -1,6 +1,6 @@
 /** Rewards of a run's turns: the file's, else the run's own. Pure. */
 
-import type { RunSource } from "../find/identity.js";
+import type { RunSource } from "../find/run-source.js";
 import type { TrajectoryEvidence } from "../read/evidence.js";
 
 export interface RunRewards {

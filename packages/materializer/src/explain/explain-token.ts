@@ -4,11 +4,13 @@ import { TitoError } from "@tito/format";
 import { type AssembledRun, type AssembledTrajectory, assembleRun } from "../build/assemble.js";
 import type { PlannedSample, PlannedSpan } from "../build/build.js";
 import { findTrials } from "../find/discover.js";
-import { isSuperseded, type RunSource, runsOf } from "../find/identity.js";
+import { identify } from "../find/identify.js";
+import { runsOf } from "../find/identity.js";
+import { isSuperseded } from "../find/lives.js";
+import type { RunSource } from "../find/run-source.js";
 import { openSideFile } from "../find/side-files.js";
 import { newestVersionOf, surveyRun } from "../jobs/survey.js";
 import { shortName } from "../read/order.js";
-import { readIdentity } from "../read/read.js";
 import { loadPolicy, type Policy } from "../recipe/policy.js";
 import type { SpanReason } from "../recipe/reasons.js";
 import { whyOf } from "./why.js";
@@ -74,7 +76,7 @@ export interface TokenExplanation {
 /** Errors: `not_found` when there is no such run, sample or token, with what there is. */
 export function explainToken(options: ExplainTokenOptions): TokenExplanation {
   const policy = options.policy ?? loadPolicy(null);
-  const sources = runsOf(findTrials(options.paths), (dir) => ({ dir, ...readIdentity(dir) }), {
+  const sources = runsOf(findTrials(options.paths), identify, {
     rewards: openSideFile(options.rewards, "rewards"),
     exclusions: openSideFile(options.exclusions, "exclusions"),
     turnRewards: null,

@@ -4,7 +4,7 @@ import { selectTurns } from "../build/select.js";
 import type { EvidenceTurn, TrajectoryEvidence } from "../read/evidence.js";
 import { Lines } from "../read/lines.js";
 import { readEvidence } from "../read/read.js";
-import { versionNumber } from "../read/versions.js";
+import { versionNumbers } from "../read/versions.js";
 import { loadPolicy, type Policy } from "../recipe/policy.js";
 import type { Decode } from "./explain-token.js";
 import { whyOf } from "./why.js";
@@ -75,7 +75,7 @@ export function explainTurn(options: ExplainTurnOptions): TurnExplanation {
   if (!turn) throw new TitoError("not_found", `${options.path} has ${evidence.turns.length} turns, counted from 0`);
   const against = againstTurn(evidence, turn);
   const versions = evidence.turns.flatMap((each) =>
-    each.weight_versions.flatMap((span) => versionNumber(span.version) ?? []),
+    each.weight_versions.flatMap((span) => versionNumbers(span.version)?.newest ?? []),
   );
   const newest = versions.length > 0 ? versions.reduce((a, b) => Math.max(a, b)) : null;
   const verdicts = selectTurns(evidence, {

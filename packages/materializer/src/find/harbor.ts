@@ -5,6 +5,7 @@
 import { z } from "zod";
 import type { Value } from "../recipe/expression.js";
 import { parseJsonText } from "../recipe/json-text.js";
+import { harborReward, rewardFields } from "./harbor-reward.js";
 import type { TrialFailure } from "./termination.js";
 
 /** A trial directory, read. */
@@ -17,21 +18,22 @@ export interface TrialFacts {
   /** File of the scores relative to the trial directory, null when there are none. */
   scores_source: string | null;
   failure: TrialFailure | null;
+  /** Why the runner's scores are no reward of the policy, in words; null when they count. */
+  reward_not_valid: string | null;
+  /** What the runner counts and a reader should know of, in words. */
+  doubts: readonly string[];
+  /** Steps of a multi-step trial, 0 for any other. */
+  steps: number;
   /** Files that are there and cannot be read, in words. */
   problems: readonly string[];
 }
-
-const timing = z.looseObject({ started_at: z.string().nullish(), finished_at: z.string().nullish() }).nullish();
 
 /** Only what is used; the rest of a result may have any shape, so that newer versions stay readable. */
 const harborResult = z.looseObject({
   task_name: z.string(),
   trial_name: z.string(),
   source: z.string().nullish(),
-  verifier_result: z.looseObject({ rewards: z.record(z.string(), z.unknown()).nullish() }).nullish(),
-  exception_info: z.looseObject({ exception_type: z.string(), exception_message: z.string().nullish() }).nullish(),
-  agent_execution: timing,
-  verifier: timing,
+  ...rewardFields,
   config: z
     .looseObject({
       environment: z.looseObject({ type: z.string().nullish(), docker_image: z.string().nullish() }).nullish(),
@@ -54,7 +56,7 @@ export function parseHarborResult(text: string): TrialFacts | string | null {
   }
   const result = parsed.data;
   const rewards = result.verifier_result?.rewards;
-  const exception = result.exception_info;
+  const { not_valid, failure, doubts, steps } = harborReward(result, result.config);
   return {
     kind: "harbor",
     trial_name: result.trial_name,
@@ -65,14 +67,10 @@ export function parseHarborResult(text: string): TrialFacts | string | null {
     },
     scores: scoresOf(rewards ?? {}),
     scores_source: rewards ? "result.json" : null,
-    failure: exception
-      ? {
-          type: exception.exception_type,
-          message: exception.exception_message ?? "",
-          agent_started: typeof result.agent_execution?.started_at === "string",
-          verifying: typeof result.verifier?.started_at === "string" && !rewards,
-        }
-      : null,
+    failure,
+    reward_not_valid: not_valid,
+    doubts,
+    steps,
     problems: [],
   };
 }

@@ -4,10 +4,12 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { FORMAT_VERSION, TitoError } from "@tito/format";
 import { findTrials } from "../find/discover.js";
-import { type RunSource, runsOf, type SideFiles } from "../find/identity.js";
+import { identify } from "../find/identify.js";
+import { runsOf } from "../find/identity.js";
+import type { RunSource, SideFiles } from "../find/run-source.js";
 import { openSideFile } from "../find/side-files.js";
 import { commonParent } from "../read/order.js";
-import { digestFile, readIdentity } from "../read/read.js";
+import { digestFile } from "../read/read.js";
 import { toolWarning } from "../read/tool-use.js";
 import { loadPolicy, type Policy, policyDigest } from "../recipe/policy.js";
 import { type ByteTarget, FileTarget, StreamTarget } from "../write/byte-target.js";
@@ -113,8 +115,10 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
       warnings: [
         ...findingWarnings(tally.findings),
         ...toolWarnings(surveys),
+        ...surveys.flatMap(({ head, restarts }) => restarts.map((text) => `run ${head.run_id}: ${text}`)),
         ...warningsOf(
           runs.map((run) => run.head),
+          sources,
           files,
           policy,
         ),
@@ -142,7 +146,7 @@ function findRuns(options: MaterializeOptions) {
     exclusions: openSideFile(options.exclusions, "exclusions"),
     turnRewards: openSideFile(options.turnRewards, "turn_rewards"),
   };
-  const sources = runsOf(trials, (dir) => ({ dir, ...readIdentity(dir) }), files);
+  const sources = runsOf(trials, identify, files);
   return { sources, files, trials: trials.length };
 }
 

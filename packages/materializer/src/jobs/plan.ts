@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { FORMAT_VERSION } from "@tito/format";
 import { assignCredit } from "../credit/credit.js";
-import { isSuperseded, type RunSource } from "../find/identity.js";
+import { isSuperseded } from "../find/lives.js";
+import type { RunSource } from "../find/run-source.js";
 import { canonicalJson } from "../recipe/canonical-json.js";
 import { type Policy, policyDigest } from "../recipe/policy.js";
 import type { Format } from "../write/encoded-run.js";

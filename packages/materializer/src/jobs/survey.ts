@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { type AssembledRun, assembleRun } from "../build/assemble.js";
 import { groupOf, judge, type RunFacts, runNames } from "../credit/reward.js";
 import { rewardsOf } from "../credit/turn-rewards.js";
-import type { RunSource } from "../find/identity.js";
+import type { RunSource } from "../find/run-source.js";
 import { endingOf } from "../find/termination.js";
 import type { InputFile, TrajectoryEvidence } from "../read/evidence.js";
 import { compareText } from "../read/order.js";
 import { digestFile, inputFiles } from "../read/read.js";
+import { restartWarning } from "../read/restarts.js";
 import { addToolUse, NO_TOOL_USE, type ToolUse, toolUseOf } from "../read/tool-use.js";
-import { versionNumber } from "../read/versions.js";
+import { versionNumbers } from "../read/versions.js";
 import { canonicalJson } from "../recipe/canonical-json.js";
 import type { Policy } from "../recipe/policy.js";
 import type { RunHead } from "../write/rollout-run.js";
@@ -29,6 +30,8 @@ export interface RunSurvey {
   unsealed: number;
   tool_use: ToolUse;
   findings: Findings;
+  /** Trajectories in which the agent seems to have been started again, in words. */
+  restarts: string[];
   inputs: InputFile[];
 }
 
@@ -47,7 +50,9 @@ export function newestVersionOf(source: RunSource, policy: Policy): number | nul
   );
   const numbers = trajectories
     .flatMap(({ evidence }) =>
-      evidence.turns.flatMap((turn) => turn.weight_versions.map((span) => versionNumber(span.version))),
+      evidence.turns.flatMap((turn) =>
+        turn.weight_versions.map((span) => versionNumbers(span.version)?.newest ?? null),
+      ),
     )
     .filter((version) => version !== null);
   return numbers.length > 0 ? numbers.reduce((a, b) => Math.max(a, b)) : null;
@@ -57,7 +62,10 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
   const { policy } = context;
   const evidence = run.trajectories.map((each) => each.evidence);
   const files = policy.output.evidence ? evidenceFiles(source) : [];
-  const ending = endingOf(evidence, source.facts?.failure ?? null);
+  const ending = endingOf(evidence, {
+    failure: source.facts?.failure ?? null,
+    finished: source.facts?.kind === "harbor",
+  });
   const turns = evidence.reduce((sum, each) => sum + each.turns.length, 0);
   const samples = run.trajectories.flatMap(({ built }) => built.samples.map(sampleSize));
   const { run_id, trial_id, attempt } = source;
@@ -76,7 +84,11 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     run: runNames({ ...names, turns, samples: samples.length, coverage: run.coverage }),
     evidence: files.map((file) => file.path),
   };
-  const verdict = judge(facts, policy, { excluded: source.excluded, termination: ending.termination });
+  const verdict = judge(facts, policy, {
+    excluded: source.excluded,
+    termination: ending.termination,
+    reward_not_valid: source.reward_not_valid !== null,
+  });
   const group_id = groupOf(facts, policy.credit.group, run_id);
   const { rewards, problems } = rewardsOf(source, evidence, verdict.reward);
   const recorded = recordedFacts(source, evidence);
@@ -120,6 +132,7 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
       root: context.root,
     }),
     tool_use: evidence.map((each) => toolUseOf(each.turns)).reduce(addToolUse, NO_TOOL_USE),
+    restarts: evidence.flatMap((each) => restartWarning(each.trajectory_id, each.turns) ?? []),
     unsealed: evidence.filter((each) => !each.sealed).length,
     inputs: source.trajectories.flatMap(({ dir }) => inputFiles(dir, context.root)),
   };

@@ -1,7 +1,7 @@
 /** What a worker can be asked to do: one pass over one run. The same code runs in the main thread when there are no workers. */
 
 import { assembleRun } from "../build/assemble.js";
-import type { RunSource } from "../find/identity.js";
+import type { RunSource } from "../find/run-source.js";
 import type { Policy } from "../recipe/policy.js";
 import { encodeRun, type Format, type SinkInput } from "../write/encoded-run.js";
 import type { RunHead } from "../write/rollout-run.js";

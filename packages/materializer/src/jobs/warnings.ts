@@ -1,7 +1,7 @@
 /** What a materialization has to tell without stopping: conflicts, rules that name nothing, rows without effect. Pure. */
 
 import { RUN_NAMES } from "../credit/reward.js";
-import type { SideFiles } from "../find/identity.js";
+import type { RunSource, SideFiles } from "../find/run-source.js";
 import { namesIn } from "../recipe/expression.js";
 import type { Policy } from "../recipe/policy.js";
 import type { RunHead } from "../write/rollout-run.js";
@@ -9,12 +9,20 @@ import type { RunHead } from "../write/rollout-run.js";
 const LISTED_MAX = 20;
 const SHOWN_CHARS_MAX = 200;
 
-export function warningsOf(heads: readonly RunHead[], files: SideFiles, policy: Policy): string[] {
+/** `sources` stand in the order of `heads`. */
+export function warningsOf(
+  heads: readonly RunHead[],
+  sources: readonly RunSource[],
+  files: SideFiles,
+  policy: Policy,
+): string[] {
   const unknown = unknownNames(heads, policy);
   return [
     ...captureWarnings(heads),
     ...unknown.map((each) => each.text),
     ...rewardWarnings(heads, { explained: unknown.some((each) => each.where === "reward") }),
+    ...notValidWarnings(heads, sources),
+    ...sources.flatMap((source) => source.warnings.map((warning) => `run ${source.run_id}: ${warning}`)),
     ...heads.flatMap((head) => head.conflicts.map((conflict) => `run ${head.run_id}: ${conflict}`)),
     ...sideFileWarnings(heads, files),
   ];
@@ -28,6 +36,15 @@ function captureWarnings(heads: readonly RunHead[]): string[] {
     .map((head) => `run ${head.run_id}: capture incomplete: ${head.termination_detail}`);
   const more = incomplete.length - lines.length;
   return more > 0 ? [...lines, `${more} more runs with an incomplete capture`] : lines;
+}
+
+/** Rewards that the runner or the table does not let count, run by run, also where another reason excludes the run already. */
+function notValidWarnings(heads: readonly RunHead[], sources: readonly RunSource[]): string[] {
+  const named = sources.flatMap(({ reward_not_valid }, i) =>
+    reward_not_valid === null ? [] : [`run ${heads[i]!.run_id}: its reward does not count: ${reward_not_valid}`],
+  );
+  const more = named.length - LISTED_MAX;
+  return more > 0 ? [...named.slice(0, LISTED_MAX), `${more} more runs whose reward does not count`] : named;
 }
 
 /** Names in the policy's expressions that are null for every run: a typing error, or a rule that can never hold. */

@@ -10,6 +10,15 @@ import type { VolatileCost } from "./volatile-text.js";
 
 export type Delivery = "delivered" | "failed" | "unknown";
 
+/** Defects of a reply that ended before the policy ended it. */
+export const CUT_SHORT: ReadonlySet<string> = new Set([
+  "aborted",
+  "aborted_by_seal",
+  "stream_cut",
+  "engine_error",
+  "unparsed_chunk",
+]);
+
 /** One policy call with exact ids, as selection and building need it. `turn` is its place in commit order, from 0. */
 export interface EvidenceTurn {
   turn: number;
@@ -49,6 +58,8 @@ export interface EvidenceTurn {
   /** Same length as `sampled_ids`, NaN where missing; null when there are none. */
   logprobs: Float32Array | Float64Array | null;
   message: Message;
+  /** The request begins a conversation nearly as an earlier one began: no assistant's message, nothing sampled in its prompt. */
+  opens_again: boolean;
   /** The request offered at least one tool. */
   tools_offered: boolean;
   usage: TurnRecord["usage"];
@@ -91,8 +102,10 @@ export interface TrajectoryEvidence {
   incomplete: string[];
   /** Calls that ended without ids, by reason. */
   uncaptured: ReadonlyMap<string, number>;
-  /** Reason of the last call that ended without ids, when no turn came after it. */
+  /** Reason of the last call that ended without ids, and what was said, when no turn came after it. */
   last_uncaptured: string | null;
+  /** When its last call ended, with ids or without; -1 without any call. */
+  ended_ms: number;
   /** Intents without any outcome. */
   dangling_calls: number;
   /** Calls that lost every sampled id. */

@@ -111,7 +111,7 @@ export function readEvidence(dir: string, name: string, rules: readonly LaneRule
     turns,
     incomplete: incompleteness(log, dir),
     uncaptured: countBy(log.uncaptured.map((record) => record.reason)),
-    last_uncaptured: lastUncaptured(log, turns),
+    ...lastCall(log, turns),
     dangling_calls: danglingCalls(log).length,
     lost_calls: log.uncaptured.filter((record) => record.lost_tokens).length,
     volatile: volatileCosts(recorded, rules),
@@ -129,6 +129,7 @@ const NOTHING: Omit<TrajectoryEvidence, "trajectory_id" | "path" | "identity" | 
   turns: [],
   uncaptured: new Map(),
   last_uncaptured: null,
+  ended_ms: -1,
   dangling_calls: 0,
   lost_calls: 0,
   volatile: [],
@@ -208,10 +209,21 @@ function evidenceTurn(
     sampled_ids: record.sampled_ids,
     logprobs: record.logprobs,
     message: record.message,
+    opens_again: opensAgain(record),
     tools_offered: known.tools_offered,
     usage: record.usage,
     finished_ms: record.times.finished_ms,
   };
+}
+
+/** A restarted agent's prompt may differ in a date or a directory; a side call's differs in more. */
+const SAME_START = 0.9;
+
+function opensAgain({ decision, messages_new, prompt_keep, prompt_suffix }: LoggedTurn["record"]): boolean {
+  const { kept_sampled, match_tokens } = decision.evidence;
+  if (decision.kind === "append" || kept_sampled > 0) return false;
+  if (match_tokens < SAME_START * (prompt_keep + prompt_suffix.length)) return false;
+  return messages_new.every(({ role }) => role !== "assistant" && role !== "tool");
 }
 
 /** Digests of tool lists that are not empty. A list is recorded where it first occurs; later turns have its digest only. */
@@ -261,13 +273,19 @@ function incompleteness(log: TrajectoryLog, dir: string): string[] {
   return [...gaps, ...lost, ...missing];
 }
 
-function lastUncaptured(log: TrajectoryLog, turns: readonly EvidenceTurn[]): string | null {
+function lastCall(
+  log: TrajectoryLog,
+  turns: readonly EvidenceTurn[],
+): Pick<TrajectoryEvidence, "last_uncaptured" | "ended_ms"> {
   const last = log.uncaptured.reduce<(typeof log.uncaptured)[number] | null>(
     (newest, record) => (newest === null || record.at_ms >= newest.at_ms ? record : newest),
     null,
   );
-  const lastTurnMs = turns.reduce((ms, turn) => Math.max(ms, turn.finished_ms), 0);
-  return last !== null && last.at_ms >= lastTurnMs ? last.reason : null;
+  const lastTurnMs = turns.reduce((ms, turn) => Math.max(ms, turn.finished_ms), -1);
+  if (last === null || last.at_ms < lastTurnMs) return { last_uncaptured: null, ended_ms: lastTurnMs };
+  // The reason alone where it says all: a detail may hold what differs from run to run.
+  const worded = last.reason === "engine_refused" ? `${last.reason}: ${last.detail}` : last.reason;
+  return { last_uncaptured: worded, ended_ms: last.at_ms };
 }
 
 function countBy(names: readonly string[]): Map<string, number> {

@@ -48,6 +48,7 @@ export const TERMINATIONS = [
   "agent_error",
   "env_error",
   "verifier_error",
+  "interrupted",
   "capture_incomplete",
 ] as const;
 export type Termination = (typeof TERMINATIONS)[number];

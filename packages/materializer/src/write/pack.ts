@@ -3,9 +3,11 @@ import { TitoError } from "@tito/format";
 import { z } from "zod";
 import type { MadeRun, MadeSample } from "./rollout-run.js";
 
+/** What a part keeps of its run: who it is, what it is compared with, and whether it counts. */
+type PackedRun = Pick<MadeRun["head"], "run_id" | "trial_id" | "attempt" | "group_id" | "reward" | "excluded">;
+
 /** Where a sample stands in a packed row. Attention must not cross `[start, end)`; position ids start at 0 in each. */
-interface PackedPart {
-  run_id: string;
+interface PackedPart extends PackedRun {
   sample: number;
   start: number;
   end: number;
@@ -33,6 +35,11 @@ export const packedSampleSchema = z.strictObject({
   parts: z.array(
     z.strictObject({
       run_id: z.string(),
+      trial_id: z.string(),
+      attempt: z.int().min(0),
+      group_id: z.string(),
+      reward: z.number().nullable(),
+      excluded: z.string().nullable(),
       sample: z.int().min(0),
       start: z.int().min(0),
       end: z.int().min(1),
@@ -44,7 +51,7 @@ export const packedSampleSchema = z.strictObject({
 
 interface Bin {
   tokens: number;
-  samples: { run_id: string; sample: MadeSample }[];
+  samples: { run: PackedRun; sample: MadeSample }[];
 }
 
 export interface PackOptions {
@@ -65,25 +72,27 @@ export class Packer {
   /** Adds a run's samples; returns the rows that were finished by that. Throws `internal` for a sample longer than a bin. */
   add(run: MadeRun): PackedSample[] {
     const done: PackedSample[] = [];
+    const { run_id, trial_id, attempt, group_id, reward, excluded } = run.head;
+    const kept = { run_id, trial_id, attempt, group_id, reward, excluded };
     for (const sample of run.samples) {
       if (this.options.skip_untrained && sample.trained_tokens === 0) continue;
-      done.push(...this.place(run.head.run_id, sample));
+      done.push(...this.place(kept, sample));
     }
     return done;
   }
 
-  private place(run_id: string, sample: MadeSample): PackedSample[] {
+  private place(run: PackedRun, sample: MadeSample): PackedSample[] {
     const { max_tokens, open_bins } = this.options;
     const tokens = sample.tokens.length;
     if (tokens > max_tokens)
-      throw new TitoError("internal", `run ${run_id}: a sample of ${tokens} tokens in bins of ${max_tokens}`);
+      throw new TitoError("internal", `run ${run.run_id}: a sample of ${tokens} tokens in bins of ${max_tokens}`);
     const bin = this.bins.find((each) => each.tokens + tokens <= max_tokens);
     if (bin) {
       bin.tokens += tokens;
-      bin.samples.push({ run_id, sample });
+      bin.samples.push({ run, sample });
       return [];
     }
-    this.bins.push({ tokens, samples: [{ run_id, sample }] });
+    this.bins.push({ tokens, samples: [{ run, sample }] });
     if (this.bins.length <= open_bins) return [];
     const fullest = this.bins.reduce((best, each) => (each.tokens > best.tokens ? each : best));
     this.bins = this.bins.filter((each) => each !== fullest);
@@ -109,14 +118,14 @@ function packBin(bin: Bin): PackedSample {
     parts: [],
   };
   let at = 0;
-  for (const { run_id, sample } of bin.samples) {
+  for (const { run, sample } of bin.samples) {
     const end = at + sample.tokens.length;
     packed.tokens.set(sample.tokens, at);
     packed.loss_mask.set(sample.loss_mask, at);
     packed.logprobs.set(sample.logprobs, at);
     for (let i = at; i < end; i += 1) packed.position_ids[i] = i - at;
     const { sample_index, advantage, weight } = sample;
-    packed.parts.push({ run_id, sample: sample_index, start: at, end, advantage, weight });
+    packed.parts.push({ ...run, sample: sample_index, start: at, end, advantage, weight });
     at = end;
   }
   return packed;

@@ -205,37 +205,32 @@ export function packedColumns(rows: readonly PackedSample[], wide: boolean): Col
     recordsColumn(
       "parts",
       rows.map((row) => row.parts),
-      (parts) => [
-        textColumn(
-          "run_id",
-          parts.map((part) => part.run_id),
-        ),
-        intColumn(
-          "sample",
-          parts.map((part) => part.sample),
-        ),
-        intColumn(
-          "start",
-          parts.map((part) => part.start),
-        ),
-        intColumn(
-          "end",
-          parts.map((part) => part.end),
-        ),
-        doubleColumn(
-          "advantage",
-          parts.map((part) => (typeof part.advantage === "number" ? part.advantage : null)),
-        ),
-        numbersColumn(
-          "advantage_per_action",
-          "float64",
-          parts.map((part) => (Array.isArray(part.advantage) ? Float64Array.from(part.advantage) : NO_FLOATS)),
-        ),
-        doubleColumn(
-          "weight",
-          parts.map((part) => part.weight),
-        ),
-      ],
+      partColumns,
     ),
+  ];
+}
+
+function partColumns(parts: readonly PackedSample["parts"][number][]): Column[] {
+  const text = (name: string, of: (part: (typeof parts)[number]) => string | null) => textColumn(name, parts.map(of));
+  const int = (name: string, of: (part: (typeof parts)[number]) => number) => intColumn(name, parts.map(of));
+  const double = (name: string, of: (part: (typeof parts)[number]) => number | null) =>
+    doubleColumn(name, parts.map(of));
+  return [
+    text("run_id", (part) => part.run_id),
+    text("trial_id", (part) => part.trial_id),
+    int("attempt", (part) => part.attempt),
+    text("group_id", (part) => part.group_id),
+    double("reward", (part) => part.reward),
+    text("excluded", (part) => part.excluded),
+    int("sample", (part) => part.sample),
+    int("start", (part) => part.start),
+    int("end", (part) => part.end),
+    double("advantage", (part) => (typeof part.advantage === "number" ? part.advantage : null)),
+    numbersColumn(
+      "advantage_per_action",
+      "float64",
+      parts.map((part) => (Array.isArray(part.advantage) ? Float64Array.from(part.advantage) : NO_FLOATS)),
+    ),
+    double("weight", (part) => part.weight),
   ];
 }

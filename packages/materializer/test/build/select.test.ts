@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { buildSamples } from "../../src/build/build.js";
 import { coverageOf } from "../../src/build/coverage.js";
 import { selectTurns } from "../../src/build/select.js";
+import { versionNumbers } from "../../src/read/versions.js";
 import { loadPolicy } from "../../src/recipe/policy.js";
 import { type Call, evidenceOf } from "../trajectories.js";
 
@@ -223,6 +224,31 @@ describe("selecting turns: weight versions", () => {
     expect(reasonsOf([mixed], null, 7)).toEqual(["trained"]);
     expect(reasonsOf([mixed], "select: {max_version_age: 1}", 7)).toEqual(["stale_version+trained+version_unknown"]);
     expect(reasonsOf([mixed], "select: {max_version_age: 2}", 7)).toEqual(["trained+trained+version_unknown"]);
+  });
+
+  it.each<[string, string]>([
+    ["120..125", "stale_version"],
+    ["step-120..step-125", "stale_version"],
+    ["policy/v125..policy/v120", "stale_version"],
+    ["124..125", "trained"],
+    ["125..125", "trained"],
+    ["125..130", "trained"],
+    ["unknown..125", "version_unknown"],
+    ["120..default", "version_unknown"],
+    ["120..", "version_unknown"],
+    ["..125", "version_unknown"],
+  ])("O.85: of a span under %s the oldest version counts: %s", (version, reason) => {
+    const turn: Call = { ...OK, versions: [{ version, start: 0, end: 2 }] };
+    expect(reasonsOf([turn], "select: {max_version_age: 1}", 125)).toEqual([reason]);
+  });
+
+  it("O.85: of a range the newest is what others are compared with", () => {
+    expect(["120..125", "125..120", "step-7", "x"].map((name) => versionNumbers(name)?.newest ?? null)).toEqual([
+      125,
+      125,
+      7,
+      null,
+    ]);
   });
 
   it("C10.74: an answer from before a weight update is as old as the newest version says", () => {

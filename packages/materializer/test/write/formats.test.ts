@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { PackedAudit } from "../../src/audit/packed-audit.js";
 import { type OutputRow, readOutput } from "../../src/audit/read-output.js";
 import { verifyOutput } from "../../src/audit/verify-output.js";
 import { materialize } from "../../src/jobs/materialize.js";
@@ -117,6 +118,71 @@ describe("output formats", () => {
       sums.push(verdict.tokens);
     }
     expect(new Set(sums).size).toBe(1);
+  });
+
+  it("O.86: keeps group, reward, trial and exclusion of every part in every format, and verify compares them", async () => {
+    const policy = loadPolicy("exclude: {rules: [{reason: poor, when: reward < 0.5}]}", {
+      packMaxTokens: 24,
+      credit: "grpo-no-std",
+    });
+    const whole = join(root, "unpacked.jsonl");
+    await materialize({ paths: [job], out: whole, policy: { ...policy, pack: { ...policy.pack, max_tokens: null } } });
+    const expected = (await rows(whole, "jsonl")).flatMap((row) => {
+      if ("packed" in row || row.sample === null || row.sample.trained_tokens === 0) return [];
+      const { run_id, trial_id, attempt, group_id, reward, excluded } = row.run;
+      const { sample_index, advantage, weight } = row.sample;
+      return [{ run_id, trial_id, attempt, group_id, reward, excluded, sample: sample_index, advantage, weight }];
+    });
+    expect(new Set(expected.map((part) => part.excluded))).toEqual(new Set(["poor", null]));
+    expect(new Set(expected.map((part) => part.group_id)).size).toBe(2);
+    const key = (part: object) => JSON.stringify(Object.entries(part).sort());
+    for (const format of ["jsonl", "parquet", "msgpack"] as const) {
+      const path = join(root, `kept.${format}`);
+      await materialize({ paths: [job], out: path, policy });
+      const parts = (await rows(path, format)).flatMap((row) => ("packed" in row ? row.packed.parts : []));
+      const kept = parts.map(({ start: _, end: __, ...part }) => key(part));
+      expect(kept.sort()).toEqual(expected.map(key).sort());
+      expect((await verifyOutput(path)).problems).toEqual([]);
+    }
+    const path = join(root, "kept.jsonl");
+    const good = readFileSync(path, "utf8");
+    const cases: [string, string, RegExp][] = [
+      ['"excluded":"poor"', '"excluded":null', /a reward of 0 and no advantage/],
+      ['"excluded":null', '"excluded":"poor"', /excluded, and has an advantage or a weight/],
+      ['"weight":1}', '"weight":0.5}', /the samples of its run weigh 0.5/],
+      ['"trial_id":', '"trial":', /trial_id/],
+    ];
+    for (const [from, to, problem] of cases) {
+      expect(good).toContain(from);
+      writeFileSync(path, good.replace(from, to));
+      expect((await verifyOutput(path)).problems.join("\n")).toMatch(problem);
+    }
+  });
+
+  it("O.86: verify notices parts of one run that disagree, and equal rewards of a group with other advantages", async () => {
+    const part = { run_id: "r", trial_id: "t", attempt: 1, group_id: "g", reward: 1, excluded: null, sample: 0 };
+    const row = (parts: object[]) => ({
+      tokens: parts.flatMap(() => [1]),
+      loss_mask: parts.flatMap(() => [1]),
+      logprobs: parts.flatMap(() => [0]),
+      position_ids: parts.flatMap(() => [0]),
+      schema: "tito.packed_sample/v1" as const,
+      parts: parts.map((each, i) => ({ ...part, advantage: 0.5, weight: 0.5, ...each, start: i, end: i + 1 })),
+    });
+    const problemsOf = (parts: object[]) => {
+      const problems: string[] = [];
+      const audit = new PackedAudit((text) => problems.push(text));
+      audit.row(row(parts), "f");
+      audit.end(loadPolicy(null));
+      return problems.join("\n");
+    };
+    expect(problemsOf([{}, { sample: 1 }])).toBe("");
+    expect(problemsOf([{}, {}])).toMatch(/packed twice/);
+    expect(problemsOf([{}, { sample: 1, group_id: "h" }])).toMatch(/group_id h, and g in/);
+    expect(problemsOf([{}, { sample: 1, reward: 0 }])).toMatch(/reward 0, and 1 in/);
+    expect(problemsOf([{}, { sample: 1, excluded: "x", advantage: null, weight: 0 }])).toMatch(/excluded x, and null/);
+    expect(problemsOf([{ weight: 1 }, { run_id: "s", weight: 1, advantage: 0.25 }])).toMatch(/0.5 for the same reward/);
+    expect(problemsOf([{ weight: 1 }, { run_id: "s", weight: 1 }])).toBe("");
   });
 
   it("verify notices an output that was changed, cut or left unfinished", async () => {

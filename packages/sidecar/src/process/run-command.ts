@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { accessSync, chmodSync, constants, lchownSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { delimiter, join } from "node:path";
-import { lossInWords, TitoError } from "@tito/format";
+import { lossInWords, makeRunId, TitoError } from "@tito/format";
 import { readConfig } from "../config/config.js";
 import { type Endpoint, removeEndpointFile, writeEndpointFile } from "../config/endpoint.js";
 import { type FlagValues, logLevel, one, optionsFromFlags, readSecrets, type Secrets } from "../config/flags.js";
@@ -148,7 +148,7 @@ function childFlags(flags: FlagValues): FlagValues {
   if (!kept.has("trajectory-id")) kept.set("trajectory-id", [`t-${randomBytes(9).toString("hex")}`]);
   // Standard error is COMMAND's too: only what is wrong is said there.
   if (!kept.has("log-level")) kept.set("log-level", ["warn"]);
-  if (!kept.has("run-id")) kept.set("run-id", [`r-${randomBytes(9).toString("hex")}`]);
+  if (!kept.has("run-id")) kept.set("run-id", [makeRunId()]);
   return kept;
 }
 

@@ -104,7 +104,7 @@ export async function recordOutcome(
       trajectory.noteLoss(callId, lossesIn(sampled.defects));
       return { kind: "recorded" };
     }
-    reason = uncapturedReason(sampled);
+    reason = failure?.kind === "context_overflow" ? OVERFLOW_REASON : uncapturedReason(sampled);
     recordUncaptured(trajectory, {
       callId,
       reason,
@@ -149,6 +149,9 @@ function noteStream({ engine, trajectory }: CallContext, plan: PromptPlan, defec
 export function isTurn(sampled: Sampled): sampled is WholeSampled {
   return sampled.promptIds !== null && (sampled.ids.length > 0 || !sampled.defects.includes("sampled_ids_missing"));
 }
+
+/** Of a call that did not fit the context window, whether we or the engine said so. */
+export const OVERFLOW_REASON = "refused_context_overflow";
 
 export function uncapturedReason(sampled: Sampled): string {
   const cause = (
