@@ -106,6 +106,20 @@ describe("new weights from disk", () => {
     });
   });
 
+  it("keep their label from the test route too: it takes none of other weights, and none that it gave away (O.107)", async () => {
+    const { url } = await bothSides();
+    const label = (version: string) => post(`${url}/test/weight_version`, { version });
+    expect((await update(url, { model_path: other.dir, weight_version: "step-1" })).status).toBe(200);
+    expect((await label("default")).status).toBe(400);
+    expect(await versionOf(url)).toBe("step-1");
+    expect((await label("step-1b")).body).toEqual({ weight_version: "step-1b" });
+    expect((await update(url, { model_path: dir, weight_version: "step-1b" })).status).toBe(400);
+    expect((await update(url, { model_path: dir, weight_version: "step-2" })).status).toBe(200);
+    for (const owned of ["step-1", "step-1b"]) expect((await label(owned)).status).toBe(400);
+    expect(await versionOf(url)).toBe("step-2");
+    expect((await label("default")).status).toBe(200);
+  });
+
   it("empty the prefix cache: keys of other weights are not reused (O.142)", async () => {
     const { url } = await start({ promptTokensDetails: true });
     const cached = async () =>

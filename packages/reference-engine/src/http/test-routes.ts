@@ -18,9 +18,9 @@ export function queueFaults(engine: Engine, bodyText: string): object {
   return { pending: engine.board.pending() };
 }
 
-/** `POST /test/weight_version`: from the next token on. */
+/** `POST /test/weight_version`: from the next token on. A label of other weights than the running ones is refused. */
 export function setWeightVersion(engine: Engine, bodyText: string): object {
-  engine.weights.current.version.set(parseWith(versionSchema, readJsonBody(bodyText)).version);
+  engine.weights.relabel(parseWith(versionSchema, readJsonBody(bodyText)).version);
   return { weight_version: engine.weights.current.version.current };
 }
 

@@ -74,6 +74,13 @@ export class WeightStore {
     return name;
   }
 
+  /** As `rename`, and from the next token on, also of answers under way with these weights. */
+  relabel(label: string): void {
+    this.assertFree(label, this.#digest);
+    this.#labels.set(label, this.#digest);
+    this.#current.version.set(label);
+  }
+
   /** Gives the running weights another label, from the next answer on. */
   rename(label: string): void {
     this.assertFree(label, this.#digest);
