@@ -126,7 +126,7 @@ async function attemptOnce(
       headers: { ...routerHints(context, plan), ...engine.headers(trajectory) },
       signal: call.signal,
       hooks: relay,
-      versions: { before: versionBefore, now: () => engine.weightVersion() },
+      versions: { before: versionBefore, now: () => engine.weightVersion(), given: engine.config.weightVersion },
       counts: engine.profile.tellsCounts,
     });
     const againMs = relay.begun || call.signal.aborted ? null : delayOf(outcome, attempt);

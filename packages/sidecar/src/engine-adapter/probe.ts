@@ -28,7 +28,8 @@ export interface EngineProfile {
   streamsIds: boolean;
   /** Its replies say how many ids they have: one that does not has lost that, and maybe ids with it. */
   tellsCounts: boolean;
-  hasWeightInfo: boolean;
+  /** What it called its weights at the start; null: it does not tell. */
+  weightVersion: string | null;
   /** Longest prompt and answer together; null when the engine does not tell. */
   contextTokens: number | null;
   /** Digest over engine, version and the ids of the probe chats. */
@@ -51,7 +52,7 @@ export async function probeEngine(
   const form = renderer === null ? chatForm(model, adapter) : idsForm(model, adapter, renderer);
   if (form === null) throw needsRenderer(adapter.kind);
   const version = await adapter.version(upstream);
-  const hasWeightInfo = (await adapter.weightVersion(upstream)) !== null;
+  const weightVersion = await adapter.weightVersion(upstream);
   const probe: Probe = { upstream, adapter, form };
   const replies = await Promise.all(PROBE_CHATS.map((chat) => ask(probe, chat, GREEDY)));
   for (const reply of replies) checkIds(reply.sampled);
@@ -72,7 +73,7 @@ export async function probeEngine(
       )),
     streamsIds: adapter.canStream && (await streamsIds(probe)),
     tellsCounts: replies.every((reply) => !reply.sampled.defects.includes("usage_missing")),
-    hasWeightInfo,
+    weightVersion,
     contextTokens: await adapter.contextTokens(target),
     contract: hash.digest("hex"),
   };

@@ -4,6 +4,7 @@
  */
 import { asArray, asCount, asObject, asString } from "../json/narrow.js";
 import {
+  asVersion,
   type EngineChunk,
   NO_CHUNK,
   readError,
@@ -44,7 +45,7 @@ export function sglangReader(sent: Int32Array): ChunkReader {
       stopReason: finish.matched,
       usage: finish.type === null ? null : usageOf(meta),
       versions: readVersions(meta.weight_versions),
-      version: asString(meta.weight_version),
+      version: asVersion(meta.weight_version),
       extraChoices: batch !== null && batch.length > 1,
     };
   };

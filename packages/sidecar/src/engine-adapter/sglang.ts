@@ -4,7 +4,14 @@
  */
 import type { LogprobMode } from "@tito/format";
 import { asArray, asCount, asObject, asString } from "../json/narrow.js";
-import { type EngineChunk, readEngineChunk, readIds, readLogprob, readPromptIds } from "../sample/engine-chunk.js";
+import {
+  asVersion,
+  type EngineChunk,
+  readEngineChunk,
+  readIds,
+  readLogprob,
+  readPromptIds,
+} from "../sample/engine-chunk.js";
 import type { ChunkReader, SentCall } from "../sample/sent-call.js";
 import type { Upstream } from "../sample/upstream.js";
 import type { ChatCall, EngineAdapter } from "./adapter.js";
@@ -62,7 +69,7 @@ function chatReader(): ChunkReader {
       promptIds: chunk.promptIds ?? readPromptIds(meta?.prompt_token_ids) ?? readPromptIds(extra?.input_ids),
       sampled: chunk.sampled ?? idsOf(tuples) ?? readIds(asArray(extra?.output_ids)?.[0]),
       logprobs: tuples === null ? chunk.logprobs : tuples.map((tuple) => readLogprob(asArray(tuple)?.[0])),
-      version: chunk.version ?? asString(meta?.weight_version),
+      version: chunk.version ?? asVersion(meta?.weight_version),
       stopReason: chunk.stopReason ?? asString(choice.matched_stop) ?? asCount(choice.matched_stop),
     };
   };

@@ -15,6 +15,7 @@ import {
 } from "../record/record.js";
 import { readEngineChunk } from "../sample/engine-chunk.js";
 import { Collector } from "../sample/sampled.js";
+import { withNamedVersions } from "../sample/weight-version.js";
 import { TurnLog } from "../trajectory/turn-log.js";
 import { type ImportOptions, samplingOf } from "./import-options.js";
 import { engineOf, type Labels, type LoggedCall, recordedTimes } from "./logged-call.js";
@@ -76,7 +77,7 @@ export class ImportedTrajectory {
     recordIntent(this.log, callId, { ...incoming, receivedMs: recordedTimes(call.times).received_ms });
     const chunk = readEngineChunk(call.reply);
     const collector = new Collector(null, this.counting.has(engineOf(call, this.options.engine)));
-    collector.add(chunk);
+    collector.add(withNamedVersions(chunk, this.options.weightVersion ?? null));
     const all = collector.result();
     const sampled = { ...all, defects: all.defects.filter((defect) => !call.excused.has(defect)) };
     for (const defect of sampled.defects) this.defects.set(defect, (this.defects.get(defect) ?? 0) + 1);

@@ -7,6 +7,7 @@ import { type EngineProfile, probeEngine } from "../engine-adapter/probe.js";
 import { lowest } from "../sample/sampling.js";
 import { StreamTrust } from "../sample/stream-trust.js";
 import { openUpstream, type Upstream } from "../sample/upstream.js";
+import { isPlaceholder, namedVersion } from "../sample/weight-version.js";
 import { anchorHeader } from "../trajectory/anchor.js";
 import type { Trajectory } from "../trajectory/trajectory.js";
 import { engineSource } from "./engine-source.js";
@@ -46,7 +47,9 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
   };
   try {
     const profile = await probeEngine(upstream, config, opened?.renderer ?? null);
-    const { adapter, hasWeightInfo } = profile;
+    const { adapter } = profile;
+    const tellsVersion = profile.weightVersion !== null;
+    tellVersion(profile.weightVersion, config.weightVersion, log);
     const streams = new StreamTrust(profile.streamsIds ? null : adapter.canStream ? "probe_lost_ids" : "never_streams");
     return {
       config,
@@ -60,7 +63,10 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
           : await checkedSource({ config, upstream, profile, streams, log }, opened),
       logprobMode: (sampling) => adapter.logprobModeOf?.(profile.logprobMode, sampling) ?? profile.logprobMode,
       takesLateSystem: lateSystemProbe({ upstream, model: config.model, adapter }, opened?.renderer ?? null),
-      weightVersion: async () => (hasWeightInfo ? adapter.weightVersion(upstream).catch(() => null) : null),
+      weightVersion: async () =>
+        tellsVersion
+          ? namedVersion(await adapter.weightVersion(upstream).catch(() => null), config.weightVersion)
+          : null,
       headers: (trajectory) => ({
         "x-tito-head": anchorHeader(trajectory.writer.head()),
         ...adapter.headers(trajectory.id),
@@ -71,6 +77,13 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
     close();
     throw error;
   }
+}
+
+/** Which of two names for the weights holds is said once. */
+function tellVersion(engine: string | null, given: string | null, log: Log): void {
+  if (engine === null || given === null || engine === given) return;
+  if (isPlaceholder(engine)) log("info", "weight_version_given", { given, engine });
+  else log("warn", "weight_version_overruled", { given, engine, detail: "the engine names its weights itself" });
 }
 
 /** The renderer source, once the engine agrees with the bundle. */

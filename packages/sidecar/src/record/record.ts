@@ -13,6 +13,7 @@ import type { IncomingCall } from "../gate/incoming-call.js";
 import type { PromptEvidence, PromptPlan, TextOf } from "../sample/prompt-plan.js";
 import type { Outcome } from "../sample/sample.js";
 import type { Sampled } from "../sample/sampled.js";
+import { versionRange } from "../sample/weight-version.js";
 import type { Trajectory } from "../trajectory/trajectory.js";
 import { endingOf, type TurnLog } from "../trajectory/turn-log.js";
 import type { CallContext } from "./call-context.js";
@@ -256,10 +257,11 @@ async function versionSpans(context: CallContext, input: TurnInput): Promise<Ver
   if (input.sampled.ids.length === 0) return [];
   const versions = toldVersions(input.sampled);
   if (versions !== null) return versions;
+  const given = engine.config.weightVersion ?? "unknown";
+  const before = input.versionBefore;
   const after = await engine.weightVersion();
-  const before = input.versionBefore ?? after;
-  const told = before === null || after === null || before === after ? before : `${before}..${after}`;
-  return [{ version: told ?? engine.config.weightVersion ?? "unknown", start: 0, end: input.sampled.ids.length }];
+  const told = after === null ? before : versionRange(before ?? given, after);
+  return [{ version: told ?? given, start: 0, end: input.sampled.ids.length }];
 }
 
 export interface Uncaptured {

@@ -97,7 +97,7 @@ export function readEngineChunk(json: unknown): EngineChunk {
     stopReason: asString(choice.stop_reason) ?? asCount(choice.stop_reason),
     usage: readUsage(top.usage),
     versions: readVersions(choice.weight_versions),
-    version: asString(choice.weight_version) ?? asString(top.weight_version) ?? asString(meta.weight_version),
+    version: asVersion(choice.weight_version) ?? asVersion(top.weight_version) ?? asVersion(meta.weight_version),
     reasoningKey,
     reasoning: reasoningKey === null ? null : asString(message[reasoningKey]),
     content: asString(message.content),
@@ -187,10 +187,15 @@ function readUsage(value: unknown): EngineChunk["usage"] {
   };
 }
 
+/** A name, or a number where trainers count. */
+export function asVersion(value: unknown): string | null {
+  return asCount(value)?.toString() ?? asString(value);
+}
+
 export function readVersions(value: unknown): VersionSpan[] | null {
   const spans = (asArray(value) ?? []).flatMap((item) => {
     const span = asObject(item);
-    const [version, start, end] = [asString(span?.version), asCount(span?.start), asCount(span?.end)];
+    const [version, start, end] = [asVersion(span?.version), asCount(span?.start), asCount(span?.end)];
     return version === null || start === null || end === null ? [] : [{ version, start, end }];
   });
   return spans.length === 0 ? null : spans;

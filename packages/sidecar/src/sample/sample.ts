@@ -13,6 +13,7 @@ import { Collector, type Defect, type Sampled } from "./sampled.js";
 import type { ChunkReader, SentCall } from "./sent-call.js";
 import { SseParser } from "./sse.js";
 import { StaleConnection, type Upstream, type UpstreamResponse } from "./upstream.js";
+import { withNamedVersions } from "./weight-version.js";
 
 export type Outcome =
   /** The engine refused, or could not be reached: nothing was sampled. */
@@ -49,8 +50,8 @@ export interface Ask {
   headers: Record<string, string>;
   signal: AbortSignal;
   hooks: SampleHooks;
-  /** The engine's weight version before the call, and right now; null when it does not tell. */
-  versions: { before: string | null; now(): Promise<string | null> };
+  /** The engine's weight version before the call, and right now; null when it does not tell. `given`: the user's, where the engine's name is none. */
+  versions: { before: string | null; now(): Promise<string | null>; given: string | null };
   /** The engine tells how many ids its replies have. */
   counts: boolean;
 }
@@ -83,7 +84,7 @@ class Reading {
     private readonly plan: PromptPlan,
     private readonly ask: Ask,
   ) {
-    this.collector = new Collector(plan.promptIds, ask.counts);
+    this.collector = new Collector(plan.promptIds, ask.counts, ask.versions.before);
   }
 
   /** Sends a body and reads its whole reply; a refusal is returned, everything else is collected. */
@@ -187,7 +188,7 @@ class Reading {
       return false;
     }
     if (chunk.sampled !== null && chunk.sampled.ids.length > 0) this.times.firstTokenMs ??= Date.now();
-    collector.add(chunk);
+    collector.add(withNamedVersions(chunk, this.ask.versions.given));
     if (chunk.error !== null) {
       this.failure = classify(chunk.error.status, withCode(chunk.error)!, null);
       return false;

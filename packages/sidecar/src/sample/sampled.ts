@@ -1,6 +1,7 @@
 /** What one call sampled, collected from the chunks of its reply, and the invariants that a reply must meet to be evidence. */
 import type { VersionSpan } from "@tito/format";
 import type { EngineChunk, LogprobEntry } from "./engine-chunk.js";
+import { versionRange } from "./weight-version.js";
 
 /**
  * Why a reply is not whole evidence; stored with the turn. `isCheckpointable` of @tito/continuity says which of these let a turn be a
@@ -73,17 +74,24 @@ export class Collector {
   private readonly versionsSeen: { version: string; at: number }[] = [];
   private first: { id: string | null; model: string | null; createdS: number | null } | null = null;
 
+  /** The version that the engine told last. */
+  private label: string | null;
+
   /** Where the reply that is being read begins in the sampled ids: 0, or behind what an aborted reply brought. */
   private base = 0;
 
   /**
    * `sent`: the prompt ids that the engine was given, which it must report; null when it renders by itself.
+   * `before`: the engine's weight version before the call, null when it does not tell.
    * `counts`: this engine tells how many ids a reply has, so that a reply without its counts has lost them, and maybe ids with them.
    */
   constructor(
     private readonly sent: Int32Array | null = null,
     private readonly counts = false,
-  ) {}
+    before: string | null = null,
+  ) {
+    this.label = before;
+  }
 
   /** Sampled ids so far. */
   get count(): number {
@@ -107,15 +115,13 @@ export class Collector {
   add(chunk: EngineChunk): void {
     this.first ??= { id: chunk.id, model: chunk.model, createdS: chunk.createdS };
     if (chunk.promptIds !== null) this.addPrompt(chunk.promptIds);
-    if (chunk.version !== null && chunk.version !== this.versionsSeen.at(-1)?.version) {
-      const known = this.versionsSeen.some((seen) => seen.at >= this.base);
-      this.versionsSeen.push({ version: chunk.version, at: known ? this.ids.length : this.base });
-    }
+    const start = this.ids.length;
     this.sawOutput ||= chunk.hasOutput;
     if (chunk.sampled !== null) {
       if (!chunk.sampled.valid) this.defects.add("ids_invalid");
       for (const id of chunk.sampled.ids) this.ids.push(id);
     }
+    if (chunk.version !== null) this.addVersion(chunk.version, start);
     if (chunk.logprobs !== null) {
       this.sawLogprobs ||= chunk.logprobs.length > 0;
       for (const entry of chunk.logprobs) this.entries.push(entry);
@@ -144,10 +150,23 @@ export class Collector {
       if (this.versionsSeen.length === 0) this.versionsSeen.push({ version: before, at: 0 });
       if (this.base < this.ids.length) this.versionsSeen.push({ version: now, at: this.ids.length });
     }
+    this.label = now ?? this.label;
     this.base = this.ids.length;
     this.finish = null;
     this.stopReason = null;
     this.usage = null;
+  }
+
+  /**
+   * A label is the engine's at the moment when it sends a piece. Ids of a piece that has another label than what was known before it were sampled under
+   * the earlier version, the later one, or any between: they get both, the oldest first. `start`: where the piece's ids begin.
+   */
+  private addVersion(version: string, start: number): void {
+    const known = this.versionsSeen.some((seen) => seen.at >= this.base);
+    if (known && version === this.label) return;
+    this.versionsSeen.push({ version: versionRange(this.label, version), at: known ? start : this.base });
+    if (this.label !== null && this.label !== version) this.versionsSeen.push({ version, at: this.ids.length });
+    this.label = version;
   }
 
   /** What the engine reports must be what was sent, or what it reported before; a resumed reply's prompt holds the ids so far. */

@@ -179,9 +179,10 @@ describe("a streamed reply", () => {
         finish_reason: "stop",
       }),
     );
+    // The label is that of the moment when the piece was sent: its ids may still be the earlier weights'.
     expect(collector.result().versions).toEqual([
       { version: "a", start: 0, end: 1 },
-      { version: "b", start: 1, end: 3 },
+      { version: "a..b", start: 1, end: 3 },
     ]);
   });
 });
