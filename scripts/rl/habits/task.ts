@@ -10,9 +10,9 @@ export interface SumTask extends Pick<DemoTask, "id" | "operands" | "prompt" | "
 
 export type Split = "train" | "held out";
 
-/** Operands are those of the `total` tasks, 10 to 49: thinking aloud was trained on no others. */
+/** Two digits each. The base policy adds aloud only up to 49, so thinking is often wrong: the calculator is the better habit. */
 const OPERAND_MIN = 10;
-const OPERAND_MAX = 49;
+const OPERAND_MAX = 99;
 
 /** Draws `count` different tasks of one side of the split. Same seed parts, same tasks. */
 export function drawTasks(split: Split, count: number, ...seed: readonly (string | number)[]): SumTask[] {
@@ -25,7 +25,7 @@ export function drawTasks(split: Split, count: number, ...seed: readonly (string
   return [...tasks.values()];
 }
 
-/** One task of one side of the split. The held-out side is that of the `total` tasks, which the base policy never saw either. */
+/** One task of one side of the split: one pair in eight is held out, by the hash of the `total` tasks; neither fine-tuning nor RL trains on it. */
 export function drawTask(split: Split, rng: Rng): SumTask {
   for (;;) {
     const a = OPERAND_MIN + Math.floor(rng() * (OPERAND_MAX - OPERAND_MIN + 1));

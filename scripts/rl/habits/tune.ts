@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Rng, rngFrom } from "../../../packages/reference-engine/src/lm/random.js";
-import { readSafetensors } from "../../../packages/reference-engine/src/lm/safetensors.js";
 import { parseTokenizer } from "../../../packages/reference-engine/src/lm/tokenizer.js";
 import {
   conversationRenderer,
@@ -18,6 +17,7 @@ import {
   type TrainingStep,
 } from "../../../packages/reference-engine/src/lm/training/recipe.js";
 import { Trainer } from "../../../packages/reference-engine/src/lm/training/trainer.js";
+import { loadParameters } from "../trainer/checkpoint.js";
 import { HABITS, solveBy } from "./habit.js";
 import { drawTask } from "./task.js";
 
@@ -72,15 +72,4 @@ function drawEpisode(rng: Rng, rehearsal: number) {
   const task = drawTask("train", rng);
   const habit = HABITS[Math.floor(rng() * HABITS.length)]!;
   return [drawSystemMessage(rng), { role: "user" as const, content: task.prompt }, ...solveBy(habit, task)];
-}
-
-/** Overwrites the trainer's parameters with those of a safetensors file of the same shapes. */
-function loadParameters(trainer: Trainer, file: string): void {
-  const tensors = readSafetensors(readFileSync(file), file);
-  for (const { name, value } of trainer.parameters.all) {
-    const tensor = tensors.get(name);
-    if (tensor === undefined || tensor.data.length !== value.data.length)
-      throw new Error(`${file}: tensor ${name} is missing or has another size`);
-    value.data.set(tensor.data);
-  }
 }

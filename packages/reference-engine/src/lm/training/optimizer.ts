@@ -42,8 +42,26 @@ export class Optimizer {
     this.#square = new Float32Array(parameters.values.length);
   }
 
-  /** One update from `parameters.gradients`. `progress`: fraction of the token budget used so far. */
-  update(progress: number): void {
+  /** Everything besides the parameters that the next update depends on; the arrays are the optimizer's own. */
+  get state(): { readonly step: number; readonly mean: Float32Array; readonly square: Float32Array } {
+    return { step: this.#step, mean: this.#mean, square: this.#square };
+  }
+
+  /** Goes on where another run stopped. */
+  restore(state: { readonly step: number; readonly mean: Float32Array; readonly square: Float32Array }): void {
+    this.#step = state.step;
+    this.#mean.set(state.mean);
+    this.#square.set(state.square);
+    this.#beta1Power = 1;
+    this.#beta2Power = 1;
+    for (let step = 0; step < state.step; step++) {
+      this.#beta1Power *= this.#settings.beta1;
+      this.#beta2Power *= this.#settings.beta2;
+    }
+  }
+
+  /** One update from `parameters.gradients`. `progress`: fraction of the token budget used so far. Says how long the gradient was before clipping. */
+  update(progress: number): { gradientNorm: number } {
     const { beta1, beta2, epsilon, clipNorm } = this.#settings;
     const { values, gradients } = this.#parameters;
     this.#step += 1;
@@ -64,6 +82,7 @@ export class Optimizer {
       this.#square[i] = square;
       values[i]! -= (rate * mean * meanScale) / (Math.sqrt(square * squareScale) + epsilon);
     }
+    return { gradientNorm: norm };
   }
 
   #rate(progress: number): number {

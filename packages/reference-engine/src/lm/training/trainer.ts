@@ -27,6 +27,17 @@ export interface BatchLimits {
   readonly tokensMax: number;
 }
 
+/** A sampled token of a batch: position `index` of episode `episode`. */
+export interface TargetToken {
+  readonly episode: number;
+  readonly index: number;
+  /** log π(token | tokens before it) under the parameters as they are. */
+  readonly logprob: number;
+}
+
+/** What a token adds to the loss, and dLoss/dlogprob. */
+export type TokenLoss = (token: TargetToken) => { readonly loss: number; readonly slope: number };
+
 /** What a layer keeps of the way forward for the way back; rows are the tokens of the batch. */
 interface LayerTrace {
   readonly entering: Tensor;
@@ -78,7 +89,7 @@ export class Trainer {
   #ids = new Int32Array(0);
   #episodes: { start: number; rows: number }[] = [];
   /** Rows whose next token was sampled, and that token. */
-  #targets: { row: number; id: number }[] = [];
+  #targets: { row: number; id: number; episode: number; index: number }[] = [];
 
   constructor(config: ModelConfig, limits: BatchLimits) {
     this.#config = config;
@@ -94,14 +105,24 @@ export class Trainer {
 
   /** Mean −log π over the sampled tokens of the batch; leaves its gradients in `parameters.gradients`. */
   lossAndGradients(batch: readonly Episode[]): number {
-    transposeAll(this.parameters);
     this.parameters.gradients.fill(0);
+    return this.#pass(batch, () => this.#crossEntropy());
+  }
+
+  /** Sum of a loss of its own for each sampled token; adds its gradients to `parameters.gradients`. The caller clears them before the first batch of a step. */
+  addLossAndGradients(batch: readonly Episode[], tokenLoss: TokenLoss): number {
+    return this.#pass(batch, () => this.#tokenLosses(tokenLoss));
+  }
+
+  /** Forward, the loss at the head, and all the way back. `lossAtHead` turns the logits into their gradients. */
+  #pass(batch: readonly Episode[], lossAtHead: () => number): number {
+    transposeAll(this.parameters);
     this.#begin(batch);
     for (let layer = 0; layer < this.#config.layers; layer++) {
       this.#attentionForward(layer);
       this.#mlpForward(layer);
     }
-    const loss = this.#head();
+    const loss = this.#head(lossAtHead);
     for (let layer = this.#config.layers - 1; layer >= 0; layer--) {
       this.#mlpBack(layer);
       this.#attentionBack(layer);
@@ -125,11 +146,12 @@ export class Trainer {
     this.#episodes = [];
     this.#targets = [];
     let start = 0;
-    for (const { ids, sampled } of batch) {
+    for (const [episode, { ids, sampled }] of batch.entries()) {
       if (ids.length > this.#limits.tokensMax)
         throw new RangeError(`episode of ${ids.length} tokens, room for ${this.#limits.tokensMax}`);
       this.#episodes.push({ start, rows: ids.length });
-      for (let i = 1; i < ids.length; i++) if (sampled[i]) this.#targets.push({ row: start + i - 1, id: ids[i]! });
+      for (let i = 1; i < ids.length; i++)
+        if (sampled[i]) this.#targets.push({ row: start + i - 1, id: ids[i]!, episode, index: i });
       start += ids.length;
     }
     this.#ids = Int32Array.from(batch.flatMap(({ ids }) => Array.from(ids)));
@@ -174,23 +196,17 @@ export class Trainer {
   }
 
   /** Logits, loss and their gradients, for the rows that predict sampled tokens only. */
-  #head(): number {
+  #head(lossAtHead: () => number): number {
     const { embedding, finalNorm } = this.parameters;
     const { picked, pickedNormed, logits, dPicked, dResidual } = this.#scratch;
-    const { hiddenSize: size, vocabSize } = this.#config;
+    const { hiddenSize: size } = this.#config;
     const count = this.#targets.length;
     this.#targets.forEach(({ row }, i) => {
       picked.data.set(this.#leaving.data.subarray(row * size, (row + 1) * size), i * size);
     });
     normRows(picked.data, finalNorm.value.data, pickedNormed.data, count, this.#config);
     this.#linear(pickedNormed, embedding, logits, 0, count);
-    let loss = 0;
-    this.#targets.forEach(({ id }, i) => {
-      const row = i * vocabSize;
-      this.#kernel.softmax(logits.at + 4 * row, vocabSize, 1, 1 / count);
-      loss -= log(logits.data[row + id]! * count);
-      logits.data[row + id]! -= 1 / count;
-    });
+    const loss = lossAtHead();
     this.#linearBack(pickedNormed, embedding, logits, dPicked, 0, count);
     const dNormed = this.#scratch.dNormed;
     dNormed.data.fill(0, 0, count * size);
@@ -199,7 +215,38 @@ export class Trainer {
     this.#targets.forEach(({ row }, i) => {
       dResidual.data.set(dNormed.data.subarray(i * size, (i + 1) * size), row * size);
     });
+    return loss;
+  }
+
+  /** Mean −log π of the targets, and its gradients in the place of the logits. */
+  #crossEntropy(): number {
+    const { logits } = this.#scratch;
+    const { vocabSize } = this.#config;
+    const count = this.#targets.length;
+    let loss = 0;
+    this.#targets.forEach(({ id }, i) => {
+      const row = i * vocabSize;
+      this.#kernel.softmax(logits.at + 4 * row, vocabSize, 1, 1 / count);
+      loss -= log(logits.data[row + id]! * count);
+      logits.data[row + id]! -= 1 / count;
+    });
     return loss / count;
+  }
+
+  /** Σ of the tokens' own losses, and its gradients in the place of the logits. */
+  #tokenLosses(tokenLoss: TokenLoss): number {
+    const { logits } = this.#scratch;
+    const { vocabSize } = this.#config;
+    let total = 0;
+    this.#targets.forEach(({ id, episode, index }, i) => {
+      const row = i * vocabSize;
+      this.#kernel.softmax(logits.at + 4 * row, vocabSize, 1, 1);
+      const { loss, slope } = tokenLoss({ episode, index, logprob: log(logits.data[row + id]!) });
+      for (let j = row; j < row + vocabSize; j++) logits.data[j]! *= -slope;
+      logits.data[row + id]! += slope;
+      total += loss;
+    });
+    return total;
   }
 
   #mlpBack(index: number): void {
