@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { engineSpeaking, type Shape } from "./engine-shapes.js";
 import { type Started, scriptedEngine, serverBefore, startTestSidecar } from "./harness.js";
-import { strangeJson } from "./outside-data.js";
+import { BODIES, REPLIES, strangeJson } from "./outside-data.js";
 import { useBundle } from "./renderer-bundle.js";
 
 /** Calls at a time: most of a bad reply's time is spent waiting to ask again. */
@@ -19,109 +19,6 @@ const RULES = [
   { match: {}, reply: { reasoning: "Hm.", content: "Good day." } },
 ];
 
-const PARAMETERS = { type: "object", properties: { a: { type: "number" } } };
-const ARGUMENTS = '{"a": 1, "b": [1.0, {"c": null}]}';
-
-/** A request with everything in it that is read. */
-const BODIES = {
-  "/v1/chat/completions": {
-    model: "policy",
-    stream: true,
-    stream_options: { include_usage: true },
-    messages: [
-      { role: "system", content: [{ type: "text", text: "Be brief." }] },
-      { role: "user", content: "call" },
-      {
-        role: "assistant",
-        content: null,
-        reasoning_content: "So.",
-        tool_calls: [
-          { id: "c1", type: "function", function: { name: "f", arguments: ARGUMENTS } },
-          { id: null, type: "function", function: { name: "f", arguments: "{}" } },
-        ],
-      },
-      { role: "tool", tool_call_id: "c1", content: "1" },
-      { role: "tool", tool_call_id: null, content: [{ type: "text", text: "2" }] },
-      { role: "user", content: "more" },
-    ],
-    tools: [{ type: "function", function: { name: "f", description: "d", parameters: PARAMETERS, strict: true } }],
-    tool_choice: "auto",
-    response_format: { type: "text" },
-    chat_template_kwargs: { enable_thinking: true },
-    reasoning_effort: "low",
-    logit_bias: { "5": 1 },
-    stop_token_ids: [1],
-    temperature: 1,
-    top_p: 0.5,
-    seed: 7,
-    n: 1,
-    max_tokens: 16,
-    stop: ["\n\n"],
-    metadata: { user: "x" },
-  },
-  "/v1/responses": {
-    model: "policy",
-    stream: true,
-    instructions: "Be brief.",
-    input: [
-      { type: "message", role: "user", content: [{ type: "input_text", text: "call" }] },
-      {
-        type: "reasoning",
-        id: "rs_x",
-        summary: [{ type: "summary_text", text: "So." }],
-        encrypted_content: "tito1:e30",
-      },
-      { type: "function_call", call_id: "c1", name: "f", arguments: ARGUMENTS },
-      { type: "custom_tool_call", call_id: "c2", name: "g", input: "x" },
-      { type: "function_call_output", call_id: "c1", output: "1" },
-      { type: "custom_tool_call_output", call_id: null, output: "2" },
-      { type: "message", role: "user", content: "more" },
-    ],
-    tools: [
-      { type: "function", name: "f", description: "d", parameters: PARAMETERS },
-      { type: "custom", name: "g", description: "d", format: { type: "text" } },
-      { type: "namespace", name: "n", tools: [{ type: "function", name: "h", parameters: PARAMETERS }] },
-    ],
-    tool_choice: { type: "function", name: "f" },
-    text: { format: { type: "json_schema", name: "s", schema: PARAMETERS } },
-    reasoning: { effort: "low" },
-    max_output_tokens: 16,
-    include: ["reasoning.encrypted_content"],
-    client_metadata: { a: "b" },
-  },
-  "/v1/messages": {
-    model: "policy",
-    stream: true,
-    system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } }],
-    messages: [
-      { role: "user", content: "call" },
-      {
-        role: "assistant",
-        content: [
-          { type: "thinking", thinking: "So.", signature: "x" },
-          { type: "text", text: "Well." },
-          { type: "tool_use", id: "c1", name: "f", input: { a: 1, malformed_arguments: "{" } },
-        ],
-      },
-      {
-        role: "user",
-        content: [
-          { type: "tool_result", tool_use_id: "c1", content: [{ type: "text", text: "1" }], is_error: false },
-          { type: "text", text: "more" },
-        ],
-      },
-    ],
-    tools: [
-      { name: "f", description: "d", input_schema: PARAMETERS },
-      { name: "late", input_schema: PARAMETERS, defer_loading: true },
-    ],
-    tool_choice: { type: "tool", name: "f" },
-    output_config: { format: { type: "json_schema", schema: PARAMETERS } },
-    stop_sequences: ["\n\n"],
-    temperature: 1,
-    max_tokens: 16,
-  },
-};
 const ROUTES = [
   "/v1/chat/completions",
   "/v1/responses",
@@ -295,86 +192,6 @@ interface StrangeReply {
   cut: number | null;
 }
 
-const CHUNK = {
-  id: "chatcmpl-1",
-  object: "chat.completion.chunk",
-  created: 1_790_000_000,
-  model: "policy",
-  prompt_token_ids: [1, 2, 3],
-  choices: [
-    {
-      index: 0,
-      delta: {
-        role: "assistant",
-        content: "Hi",
-        reasoning_content: "so",
-        tool_calls: [{ index: 0, id: "c1", type: "function", function: { name: "f", arguments: ARGUMENTS } }],
-      },
-      logprobs: { content: [{ token: "token_id:5", logprob: -0.5, bytes: null, top_logprobs: [] }] },
-      token_ids: [5],
-      finish_reason: "stop",
-      stop_reason: null,
-      weight_versions: [{ version: "1", start: 0, end: 1 }],
-    },
-  ],
-  usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4, prompt_tokens_details: { cached_tokens: 0 } },
-  meta_info: { weight_version: "1" },
-};
-const { delta, ...CHOICE } = CHUNK.choices[0]!;
-const WHOLE = { ...CHUNK, object: "chat.completion", choices: [{ ...CHOICE, message: delta }] };
-const COMPLETION = {
-  ...CHUNK,
-  choices: [
-    {
-      index: 0,
-      text: "Hi",
-      token_ids: [5],
-      prompt_token_ids: [1, 2, 3],
-      finish_reason: "stop",
-      logprobs: {
-        tokens: ["token_id:5"],
-        token_logprobs: [-0.5],
-        top_logprobs: [{ "token_id:5": -0.5 }],
-        text_offset: [0],
-      },
-    },
-  ],
-};
-const SGLANG = {
-  text: "Hi",
-  output_ids: [5],
-  meta_info: {
-    id: "1",
-    finish_reason: { type: "stop", matched: 5, status_code: 200, message: "" },
-    prompt_tokens: 3,
-    completion_tokens: 1,
-    cached_tokens: 0,
-    weight_version: "1",
-    weight_versions: [{ version: "1", start: 0, end: 1 }],
-    output_token_logprobs: [[-0.5, 5, null]],
-  },
-  sglext: { input_ids: [1, 2, 3], output_ids: [[5]] },
-};
-const FAILURE = {
-  error: { message: "Input is too long", type: "exceed_context_size_error", code: 400, param: null },
-  detail: [{ msg: "x" }],
-  message: "no",
-};
-const LLAMACPP = {
-  index: 0,
-  content: "Hi",
-  tokens: [5],
-  id_slot: 0,
-  stop: true,
-  stop_type: "eos",
-  tokens_predicted: 1,
-  tokens_evaluated: 3,
-  prompt: [1, 2, 3],
-  completion_probabilities: [{ id: 5, token: "Hi", logprob: -0.5, top_logprobs: [{ id: 5, logprob: -0.5 }] }],
-  truncated: false,
-  timings: {},
-};
-
 const framed = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from("data: "), bytes, Buffer.from("\n\n")]);
 
 const reply: fc.Arbitrary<StrangeReply> = fc.record({
@@ -392,7 +209,7 @@ const reply: fc.Arbitrary<StrangeReply> = fc.record({
   ),
   cut: fc.option(fc.nat(400), { nil: null, freq: 6 }),
   body: fc.oneof(
-    ...[CHUNK, WHOLE, COMPLETION, SGLANG, LLAMACPP, FAILURE].map((template) =>
+    ...REPLIES.map((template) =>
       fc
         .tuple(fc.boolean(), fc.array(strangeJson(template), { minLength: 1, maxLength: 3 }))
         .map(([whole, parts]) =>

@@ -123,7 +123,7 @@ export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
       cause,
     });
   }
-  const parsed = body.safeParse(json);
+  const parsed = checkShape(json);
   if (!parsed.success) {
     const issue = parsed.error.issues[0]!;
     throw new TitoError("bad_request", `${issue.path.map(String).join(".") || "body"}: ${issue.message}`);
@@ -152,6 +152,16 @@ export function parseChatRequest(bytes: Uint8Array): NeutralRequest {
     constraints: readConstraints(chatBody),
     chatBody,
   };
+}
+
+/** The checker collects what is wrong in lists that are longer than a stack when nearly everything is. */
+function checkShape(json: unknown): ReturnType<typeof body.safeParse> {
+  try {
+    return body.safeParse(json);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new TitoError("bad_request", "body: hardly anything in it is of a chat request", { cause });
+  }
 }
 
 /** Strict UTF-8. @throws TitoError `bad_request`. */
