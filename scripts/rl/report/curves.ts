@@ -3,10 +3,10 @@ import type { ArmName } from "../loop/options.js";
 import type { PooledArm, Share } from "./pooled.js";
 import { ARM_TITLES } from "./table.js";
 
-const WIDTH = 760;
+const WIDTH = 820;
 const HEIGHT = 380;
 const LEFT = 56;
-const RIGHT = 190;
+const RIGHT = 240;
 const TOP = 44;
 const BOTTOM = 48;
 const COLORS: Readonly<Record<ArmName, string>> = { tito: "#1a7f37", transcript: "#cf222e", careful: "#0969da" };
@@ -20,6 +20,7 @@ export function drawCurves(arms: readonly PooledArm[], caption: string): string 
   const y = (share: number) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - share);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
+    "<title>Tasks solved by optimizer step, for each kind of training data</title>",
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
     text(LEFT, 20, "Tasks solved, by optimizer step", 'font-size="15" font-weight="600"'),
     text(LEFT, 36, caption, 'fill="#57606a"'),
