@@ -142,3 +142,24 @@ it("what an earlier process lost is in the seal of the next (O.105)", async () =
   const [report] = await second.sidecar.close("test");
   expect(report!.capture_loss).toMatchObject({ turns: 2, damaged_turns: 1 });
 });
+
+it.each([
+  ["engine", [], "usage_lost"],
+  ["engine", { include_usage: true, continuous_usage_stats: true }, "usage_lost"],
+  ["bundle", [], "token_positions_disagree"],
+] as const)(
+  "a piece lost together with the counts, rendered by the %s, is damage (O.108)",
+  async (renderer, options, defect) => {
+    const engine = await scriptedEngine([
+      { match: { lastContains: "hello" }, reply: { content: "one two three four" } },
+    ]);
+    const front = await streamingEngine(engine);
+    const started = await startTestSidecar(front, renderer === "engine" ? {} : { renderer: bundle.dir });
+    await engineTest(engine, "faults", { fault: { kind: "lost_chunk", token: 2, usage: false } });
+    const asked = { messages: [user("hello")], stream: true };
+    await (await postChat(started, Array.isArray(options) ? asked : { ...asked, stream_options: options })).text();
+    const [turn] = turnsOf(await started.sealed());
+    expect(turn!.record.defects).toContain(defect);
+    expect(verifyTrajectory(join(started.out, "t1"))).toMatchObject({ status: "incomplete" });
+  },
+);

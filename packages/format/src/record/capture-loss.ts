@@ -13,6 +13,7 @@ const LOST: ReadonlySet<string> = new Set([
   "sampled_ids_missing",
   "ids_invalid",
   "completion_count_disagrees",
+  "token_positions_disagree",
   "prompt_count_disagrees",
   "ids_logprobs_disagree",
   "logprobs_missing",
@@ -28,6 +29,7 @@ const IDS_LOST: ReadonlySet<string> = new Set([
   "sampled_ids_missing",
   "ids_invalid",
   "completion_count_disagrees",
+  "token_positions_disagree",
   "usage_lost",
 ]);
 

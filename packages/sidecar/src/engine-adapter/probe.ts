@@ -59,6 +59,7 @@ export async function probeEngine(
   if (renderer !== null) await adapter.checkStops?.(target, renderer.stopIds);
   const hash = createHash("sha256").update(JSON.stringify([adapter.kind, version, model]));
   for (const reply of replies) hash.update(JSON.stringify([...(reply.sampled.promptIds ?? [])]));
+  const tellsCounts = replies.every((reply) => !reply.sampled.defects.includes("usage_missing"));
   return {
     kind: adapter.kind,
     adapter,
@@ -71,8 +72,8 @@ export async function probeEngine(
         probe,
         replies.map((reply) => reply.top),
       )),
-    streamsIds: adapter.canStream && (await streamsIds(probe)),
-    tellsCounts: replies.every((reply) => !reply.sampled.defects.includes("usage_missing")),
+    streamsIds: adapter.canStream && (await streamsIds(probe, tellsCounts)),
+    tellsCounts,
     weightVersion,
     contextTokens: await adapter.contextTokens(target),
     contract: hash.digest("hex"),
@@ -181,7 +182,7 @@ async function findLogprobMode(probe: Probe, atOne: readonly (number | null)[]):
 }
 
 /** One streamed reply with tools offered: some versions lose ids there. */
-async function streamsIds({ upstream, form }: Probe): Promise<boolean> {
+async function streamsIds({ upstream, form }: Probe, tellsCounts: boolean): Promise<boolean> {
   const chat = {
     messages: [{ role: "user", content: 'Call the tool probe with the text "x".' }],
     tools: [PROBE_TOOL],
@@ -193,7 +194,7 @@ async function streamsIds({ upstream, form }: Probe): Promise<boolean> {
     return false;
   }
   const parser = new SseParser();
-  const collector = new Collector();
+  const collector = new Collector(null, tellsCounts);
   const read = reader();
   const add = (data: string): void => {
     if (data !== "[DONE]") collector.add(read(parseJson(data)));

@@ -37,6 +37,8 @@ export interface EngineChunk {
   tools: ToolDelta[];
   /** There is text or a call: something was sampled. */
   hasOutput: boolean;
+  /** Of a completions chunk: where its text begins, by the engine's own offset, and the text; null where it tells none. */
+  position: { offset: number; text: string } | null;
   /** More than one choice, or one that is not the first. */
   extraChoices: boolean;
 }
@@ -60,6 +62,7 @@ export const NO_CHUNK: Readonly<EngineChunk> = {
   content: null,
   tools: [],
   hasOutput: false,
+  position: null,
   extraChoices: false,
 };
 
@@ -105,8 +108,14 @@ export function readEngineChunk(json: unknown): EngineChunk {
     hasOutput: [message.content, message.reasoning, message.reasoning_content, choice.text, message.tool_calls].some(
       hasSomething,
     ),
+    position: readPosition(choice),
     extraChoices: choices.length > 1 || (asCount(choice.index) ?? 0) !== 0,
   };
+}
+
+function readPosition(choice: { readonly [key: string]: unknown }): EngineChunk["position"] {
+  const offset = asCount(asArray(asObject(choice.logprobs)?.text_offset)?.[0]);
+  return offset === null ? null : { offset, text: asString(choice.text) ?? "" };
 }
 
 function hasSomething(value: unknown): boolean {

@@ -12,6 +12,7 @@ export type Defect =
   | "sampled_ids_missing"
   | "ids_invalid"
   | "completion_count_disagrees"
+  | "token_positions_disagree"
   | "prompt_count_disagrees"
   | "ids_logprobs_disagree"
   | "logprobs_missing"
@@ -74,6 +75,11 @@ export class Collector {
   private readonly versionsSeen: { version: string; at: number }[] = [];
   private first: { id: string | null; model: string | null; createdS: number | null } | null = null;
 
+  /** Counts came with the finish or behind it: those of the whole reply, and not of a part. */
+  private endCounted = false;
+  /** Of the reply that is being read: the offset of its first text, and bytes of text so far. */
+  private textFrom: number | null = null;
+  private textBytes = 0;
   /** The version that the engine told last. */
   private label: string | null;
 
@@ -126,7 +132,12 @@ export class Collector {
       this.sawLogprobs ||= chunk.logprobs.length > 0;
       for (const entry of chunk.logprobs) this.entries.push(entry);
     }
-    if (chunk.finish !== null) this.finish = chunk.finish;
+    if (chunk.position !== null) this.addPosition(chunk.position);
+    if (chunk.finish !== null) {
+      this.finish = chunk.finish;
+      this.endCounted = false;
+    }
+    if (chunk.usage !== null && this.finish !== null) this.endCounted = true;
     if (chunk.stopReason !== null) this.stopReason = chunk.stopReason;
     if (chunk.usage !== null) this.usage = this.base === 0 ? chunk.usage : this.wholeUsage(chunk.usage);
     if (chunk.versions !== null) this.addSpans(chunk.versions);
@@ -155,6 +166,8 @@ export class Collector {
     this.finish = null;
     this.stopReason = null;
     this.usage = null;
+    this.textFrom = null;
+    this.textBytes = 0;
   }
 
   /**
@@ -167,6 +180,13 @@ export class Collector {
     this.versionsSeen.push({ version: versionRange(this.label, version), at: known ? start : this.base });
     if (this.label !== null && this.label !== version) this.versionsSeen.push({ version, at: this.ids.length });
     this.label = version;
+  }
+
+  /** An offset beyond the text so far, in whatever units the engine counts: a piece between them is lost. */
+  private addPosition({ offset, text }: NonNullable<EngineChunk["position"]>): void {
+    this.textFrom ??= offset;
+    if (offset - this.textFrom > this.textBytes) this.defects.add("token_positions_disagree");
+    this.textBytes += Buffer.byteLength(text);
   }
 
   /** What the engine reports must be what was sent, or what it reported before; a resumed reply's prompt holds the ids so far. */
@@ -240,7 +260,7 @@ export class Collector {
     if (this.finish !== null && !FINISH_REASONS.has(this.finish)) defects.add("finish_unknown");
     if (usage === null || usage.completion === null || usage.prompt === null) {
       if (!cut) defects.add(this.counts ? "usage_lost" : "usage_missing");
-    }
+    } else if (this.counts && this.finish !== null && !this.endCounted && !cut) defects.add("usage_lost");
     const { prompt, completion } = usage ?? { prompt: null, completion: null };
     if (completion !== null && completion !== this.ids.length) defects.add("completion_count_disagrees");
     if (prompt !== null && this.promptIds !== null && prompt !== this.promptIds.length) {
