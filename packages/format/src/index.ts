@@ -66,7 +66,7 @@ export {
 export { decodeRecord, encodeRecord, type NamedRecord } from "./record/record-codec.js";
 export * from "./record/records.js";
 export { isMadeRunId, makeRunId } from "./record/run-id.js";
-export { type VerifyOptions, verifyTrajectory } from "./verify/verify.js";
+export { readVerified, verifyTrajectory } from "./verify/verify.js";
 export { missingTrajectory } from "./verify/verify-missing.js";
 export type {
   Finding,

@@ -119,6 +119,7 @@ export function evidenceOf(calls: readonly Call[], overrides: Partial<Trajectory
     prompt_modes: ["full_history"],
     renderer_contracts: ["engine:00"],
     lines: null,
+    tampered: null,
     ...overrides,
   };
 }

@@ -26,6 +26,14 @@ export interface ReadOptions {
   disk?: Disk;
 }
 
+/** Where the records of a trajectory's files come from, and how much of them is kept. */
+interface LogOptions extends ReadOptions {
+  /** Stands in for {@link readRecords}; walked to its end. Record versions are then its business. */
+  items?: (file: string) => Iterable<RecordItem>;
+  /** Replaces a turn or an intent by what of it has to be kept. */
+  slim?: (named: NamedRecord) => NamedRecord;
+}
+
 /** A record with its place, or a gap. */
 export type RecordItem =
   | { kind: "record"; named: NamedRecord; place: RecordPlace }
@@ -92,12 +100,14 @@ export function readSegment(filePath: string, options: ReadOptions): SegmentFile
 /** The file, or why it is none; `torn` when its writer died before the header was whole. */
 function walkSegment(
   filePath: string,
-  options: ReadOptions,
+  options: LogOptions,
 ): { segment: SegmentFile } | { problem: string; torn: boolean } {
   const file = `${SEGMENTS_DIR}/${path.basename(filePath)}`;
   const gaps: LogGap[] = [];
   let segment: SegmentFile | null = null;
-  for (const item of readRecords(filePath, file, options)) {
+  let headless = false;
+  for (const item of itemsOf(filePath, file, options)) {
+    if (headless) continue;
     if (item.kind === "gap") {
       gaps.push(item.gap);
       continue;
@@ -105,8 +115,11 @@ function walkSegment(
     const { place } = item;
     if (segment === null) {
       const header = firstHeader(item, path.basename(filePath), options.mode);
-      if (header === null) return { problem: "no segment header can be read", torn: false };
-      checkVersion(header.format_version, file);
+      if (header === null) {
+        headless = true;
+        continue;
+      }
+      if (options.items === undefined) checkVersion(header.format_version, file);
       const part = segmentOfName(path.basename(filePath))?.part ?? 1;
       const head = { seq: 0, digest: place.digest, bytes: place.bytes };
       segment = { file, part, header, turns: [], sealed: null, parked: null, gaps, bytes: 0, records: 0, head };
@@ -114,11 +127,13 @@ function walkSegment(
     segment.head = { seq: place.seq, digest: place.digest, bytes: place.bytes };
     segment.records++;
     if (item.kind !== "record") continue;
-    if (item.named.name === "turn") {
-      segment.turns.push({ record: item.named.record, place, segment: segment.header.segment, boot: 0, commit: null });
-    } else if (item.named.name === "seal") segment.sealed = item.named.record;
-    else if (item.named.name === "parked") segment.parked = item.named.record;
+    const named = options.slim === undefined ? item.named : options.slim(item.named);
+    if (named.name === "turn") {
+      segment.turns.push({ record: named.record, place, segment: segment.header.segment, boot: 0, commit: null });
+    } else if (named.name === "seal") segment.sealed = named.record;
+    else if (named.name === "parked") segment.parked = named.record;
   }
+  if (headless) return { problem: "no segment header can be read", torn: false };
   if (segment === null) {
     const torn = gaps.every((gap) => gap.reason === "torn_tail");
     return {
@@ -170,7 +185,11 @@ function checkVersion(version: number, file: string): void {
  * Throws `not_found` when the directory holds no trajectory.
  */
 export function readTrajectory(dir: string, options: ReadOptions): TrajectoryLog {
-  const names = listFiles(dir, options.disk);
+  return readListed(dir, listFiles(dir, options.disk), options);
+}
+
+/** As {@link readTrajectory}, from the files that were listed. */
+export function readListed(dir: string, names: ListedFiles, options: LogOptions): TrajectoryLog {
   const log: TrajectoryLog = {
     dir,
     trajectory_id: path.basename(path.resolve(dir)),
@@ -224,12 +243,21 @@ function isUnreadable(error: unknown): error is TitoError {
 /** A link, a socket, a file that went or is not ours: it can not be opened now, nor later. */
 export const NEVER_OPENS: ReadonlySet<string> = new Set(["ELOOP", "ENXIO", "ENOENT", "EACCES", "EPERM"]);
 
-function unreadableFile(file: string, detail: string): LogGap {
+export function unreadableFile(file: string, detail: string): LogGap {
   return { reason: "unreadable", file, offset: 0, bytes: 0, seq: 0, call_id: null, detail };
 }
 
-/** Names of a trajectory's files, sorted by number. */
-export function listFiles(dir: string, disk: Disk = nodeDisk): { journals: string[]; segments: string[] } {
+function itemsOf(filePath: string, file: string, options: LogOptions): Iterable<RecordItem> {
+  return options.items === undefined ? readRecords(filePath, file, options) : options.items(file);
+}
+
+/** Names of a trajectory's files, sorted by number; segments without their folder. */
+export interface ListedFiles {
+  journals: string[];
+  segments: string[];
+}
+
+export function listFiles(dir: string, disk: Disk = nodeDisk): ListedFiles {
   const journals = readNames(dir, disk).filter((name) => bootOfJournal(name) !== null);
   const segments = readNames(path.join(dir, SEGMENTS_DIR), disk).filter((name) => segmentOfName(name) !== null);
   if (journals.length === 0 && segments.length === 0 && !fs.existsSync(path.join(dir, MANIFEST_FILE))) {
@@ -261,11 +289,11 @@ export function readManifest(dir: string): Manifest | null {
   return bytes === null ? null : parseManifest(bytes.toString("utf8"), file);
 }
 
-function readJournal(log: TrajectoryLog, dir: string, file: string, options: ReadOptions): void {
+function readJournal(log: TrajectoryLog, dir: string, file: string, options: LogOptions): void {
   const filePath = path.join(dir, file);
   let journal: JournalFile | null = null;
   const gaps: LogGap[] = [];
-  for (const item of readRecords(filePath, file, options)) {
+  for (const item of itemsOf(filePath, file, options)) {
     if (item.kind === "gap") {
       gaps.push(item.gap);
       continue;
@@ -273,14 +301,16 @@ function readJournal(log: TrajectoryLog, dir: string, file: string, options: Rea
     const head = { seq: item.place.seq, digest: item.place.digest, bytes: item.place.bytes };
     if (item.kind === "record" && item.named.name === "journal_header" && journal === null) {
       const header = item.named.record;
-      checkVersion(header.format_version, file);
+      if (options.items === undefined) checkVersion(header.format_version, file);
       journal = { file, boot: header.boot, header, sealed: null, gaps, bytes: 0, records: 0, head };
     }
     if (journal !== null) {
       journal.head = head;
       journal.records++;
     }
-    if (item.kind === "record") addJournalRecord(log, journal, item.named, item.place);
+    if (item.kind !== "record") continue;
+    const named = options.slim === undefined ? item.named : options.slim(item.named);
+    addJournalRecord(log, journal, named, item.place);
   }
   log.gaps.push(...gaps);
   if (journal === null) return;

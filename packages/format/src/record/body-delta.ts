@@ -28,9 +28,44 @@ interface Base {
   body: Uint8Array;
 }
 
-export class BodyStore {
+/** Bodies that later ones may build on: a writer and whoever checks its deltas keep the same. */
+class Bases {
   /** Latest first. */
-  private bases: Base[] = [];
+  list: Base[] = [];
+
+  /** A body that contains nearly all of its base stands for it from now on; else both stay, for two conversations. */
+  remember(callId: string, body: Uint8Array, best: { base: Base; prefix: number; suffix: number } | null): void {
+    const contained = best !== null && best.prefix + best.suffix >= best.base.body.length * CONTAINED_SHARE;
+    const replaced = contained ? best.base : null;
+    const bases = [{ callId, body: new Uint8Array(body) }, ...this.list.filter((item) => item !== replaced)];
+    let bytes = 0;
+    this.list = bases.slice(0, BASES_MAX).filter((item) => {
+      bytes += item.body.length;
+      return bytes <= BASES_BYTES_MAX;
+    });
+  }
+}
+
+/** Follows the deltas of one boot in the order of its journal, with no more memory than their writer had. */
+export class BodyReader {
+  private readonly bases = new Bases();
+
+  /**
+   * Makes the body again. Throws `damaged` when it is not the one whose digest is recorded, `not_found` when it builds on a body that is none of those
+   * which its writer could have built on.
+   */
+  read(callId: string, delta: BodyDelta): void {
+    const { base_call_id: id, prefix, suffix } = delta;
+    const base = id === null ? null : this.bases.list.find((item) => item.callId === id);
+    if (base === undefined)
+      throw new TitoError("not_found", `the request body of call ${callId} builds on call ${id}, which is not there`);
+    const body = applyDelta(callId, delta, base === null ? new Uint8Array(0) : base.body);
+    this.bases.remember(callId, body, base === null ? null : { base, prefix, suffix });
+  }
+}
+
+export class BodyStore {
+  private readonly bases = new Bases();
 
   /** The delta of a body against the best base, and the body becomes a base itself. Throws `body_too_large`. */
   encode(callId: string, body: Uint8Array): BodyDelta {
@@ -41,13 +76,13 @@ export class BodyStore {
       );
     }
     let best: { base: Base; prefix: number; suffix: number } | null = null;
-    for (const base of this.bases) {
+    for (const base of this.bases.list) {
       const prefix = commonPrefix(base.body, body);
       const suffix = commonSuffix(base.body, body, Math.min(base.body.length, body.length) - prefix);
       if (prefix + suffix > (best === null ? 0 : best.prefix + best.suffix)) best = { base, prefix, suffix };
     }
     const middle = body.subarray(best?.prefix ?? 0, body.length - (best?.suffix ?? 0));
-    this.remember(callId, body, best);
+    this.bases.remember(callId, body, best);
     return {
       base_call_id: best?.base.callId ?? null,
       prefix: best?.prefix ?? 0,
@@ -56,22 +91,6 @@ export class BodyStore {
       bytes: body.length,
       sha256: sha256(body),
     };
-  }
-
-  /** A body that contains nearly all of its base stands for it from now on; else both stay, for two conversations. */
-  private remember(
-    callId: string,
-    body: Uint8Array,
-    best: { base: Base; prefix: number; suffix: number } | null,
-  ): void {
-    const contained = best !== null && best.prefix + best.suffix >= best.base.body.length * CONTAINED_SHARE;
-    const replaced = contained ? best.base : null;
-    const bases = [{ callId, body: new Uint8Array(body) }, ...this.bases.filter((item) => item !== replaced)];
-    let bytes = 0;
-    this.bases = bases.slice(0, BASES_MAX).filter((item) => {
-      bytes += item.body.length;
-      return bytes <= BASES_BYTES_MAX;
-    });
   }
 }
 

@@ -3,8 +3,9 @@
  * that others say this file had.
  */
 import path from "node:path";
-import { decodeMac, MAC_TYPE, type MacRecord, type MacVerifier } from "../frame/mac.js";
-import { readRecords } from "../read/read-trajectory.js";
+import type { MacRecord, MacVerifier } from "../frame/mac.js";
+import { decodeMac, MAC_TYPE } from "../frame/mac.js";
+import { type RecordItem, readRecords } from "../read/read-trajectory.js";
 import type { GapReason } from "../read/scan.js";
 import type { LogGap, RecordPlace } from "../read/trajectory-log.js";
 import { TitoError } from "../record/errors.js";
@@ -68,8 +69,8 @@ export function emptyEnd(file: string, bytes: number): FileEnd {
   return { file, bytes, records: 0, head: null, sealed: false, parked: false, damaged: false, torn: false };
 }
 
-/** Walks a file to its end; `bytes` is its size. */
-export function checkFile(check: FileCheck, bytes: number): FileEnd {
+/** Walks a file to its end, and hands on what it reads; `bytes` is its size. */
+export function* walkFile(check: FileCheck, bytes: number): Generator<RecordItem, FileEnd, void> {
   const end = emptyEnd(check.file, bytes);
   /** The record that still waits for its keyed digest; `unknown` where it may be in what can not be read. */
   let unsigned: RecordPlace | "unknown" | null = "unknown";
@@ -78,6 +79,7 @@ export function checkFile(check: FileCheck, bytes: number): FileEnd {
       addGap(check, end, item.gap);
       endUnsigned(check, end, unsigned);
       unsigned = "unknown";
+      yield item;
       continue;
     }
     const { place } = item;
@@ -87,11 +89,11 @@ export function checkFile(check: FileCheck, bytes: number): FileEnd {
       if (place.bytes === head.bytes && Buffer.compare(place.digest, head.digest) === 0) head.met = true;
       else head.replaced = head.files.length === 1;
     }
+    if (item.kind === "record") checkClosing(check, end, item.named, place);
     end.records++;
     end.head = { seq: place.seq, digest: place.digest, bytes: place.bytes };
-    if (item.kind !== "record") continue;
-    checkClosing(check, end, item.named, place);
-    check.onRecord(item.named, place);
+    if (item.kind === "record") check.onRecord(item.named, place);
+    yield item;
   }
   endUnsigned(check, end, unsigned);
   return end;
@@ -119,7 +121,7 @@ function checkEnded(check: FileCheck, end: FileEnd, isMac: boolean, place: Recor
   }
 }
 
-/** A closing record says how much came before it. */
+/** A closing record says how much came before it, and a seal its digest: the last that is not a keyed digest made for itself. */
 function checkClosing(check: FileCheck, end: FileEnd, named: NamedRecord, place: RecordPlace): void {
   if (named.name !== "seal" && named.name !== "parked") return;
   if (named.name === "seal") end.sealed = true;
@@ -133,6 +135,9 @@ function checkClosing(check: FileCheck, end: FileEnd, named: NamedRecord, place:
       `the closing record counts ${records} records in ${bytes} bytes`,
     );
   }
+  if (named.name !== "seal" || end.head === null || end.head.seq !== place.seq - 1) return;
+  if (Buffer.compare(named.record.head, end.head.digest) !== 0)
+    check.findings.add("tampered", "seal_mismatch", place, "the seal names another record as the last before it");
 }
 
 /** Checks that each record is followed by its keyed digest; answers the record that waits for one. */

@@ -25,6 +25,9 @@ export type FindingCode =
   | "dangling_call"
   | "not_sealed"
   | "seal_mismatch"
+  | "prompt_mismatch"
+  | "record_mismatch"
+  | "body_mismatch"
   | "record_after_seal"
   | "head_missing"
   | "records_after_successor"
@@ -78,6 +81,13 @@ export interface TrajectoryVerdict {
   capture_loss: CaptureLoss | null;
   /** Head of the last journal; null when none can be read. */
   head: AnchoredHead | null;
+}
+
+export interface VerifyOptions {
+  /** Heads that were kept outside; those of other trajectories are ignored. A trajectory that none of them names is not confirmed: incomplete. */
+  anchors?: readonly AnchoredHead[];
+  hmacKey?: Uint8Array;
+  onProgress?: (progress: { file: string; bytes: number; bytesTotal: number }) => void;
 }
 
 const FINDINGS_MAX = 1000;

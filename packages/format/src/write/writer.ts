@@ -14,6 +14,7 @@ import {
   type TrajectoryDir,
   takeBoot,
 } from "../disk/trajectory-dir.js";
+import { Tally } from "../read/tally.js";
 import type { AnchoredHead } from "../record/anchors.js";
 import { BodyStore } from "../record/body-delta.js";
 import { sha256 } from "../record/digest.js";
@@ -27,7 +28,6 @@ import { Journal, type JournalHead } from "./journal.js";
 import { LineLengths } from "./line-lengths.js";
 import { checkSound, makeDurable, partsEverBegun, recover } from "./recover.js";
 import { type OpenSegment, SegmentPool } from "./segment-pool.js";
-import { Tally } from "./tally.js";
 import { Troubles } from "./troubles.js";
 import {
   describeTrajectory,

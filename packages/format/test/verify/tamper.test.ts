@@ -248,10 +248,21 @@ const ATTACKS: Attack[] = [
     name: "10 the writer is killed and everything is written anew, with every witness in the directory made to agree",
     options: { seal: false },
     attack: (dir) => {
-      forge(segment(dir), (all) => all.map((frame, i) => (i === 2 ? better(frame) : frame)));
+      // no later prompt contains what the last turn sampled
+      forge(segment(dir), (all) => all.map((frame, i) => (i === 3 ? better(frame) : frame)));
       reconcile(dir);
     },
     without: "incomplete",
+    with: "tampered",
+  },
+  {
+    name: "10b as 10, in a turn whose sampled ids a later prompt contains",
+    options: { seal: false },
+    attack: (dir) => {
+      forge(segment(dir), (all) => all.map((frame, i) => (i === 2 ? better(frame) : frame)));
+      reconcile(dir);
+    },
+    without: "tampered",
     with: "tampered",
   },
   {
@@ -324,7 +335,7 @@ describe("tampering is evident", () => {
     // readers without the key read the same records
     expect(verifyTrajectory(evidence.dir).findings.map((item) => item.code)).toEqual(["not_sealed"]);
     expect(verifyTrajectory(evidence.dir, { hmacKey: Buffer.alloc(32, 8) }).status).toBe("tampered");
-    forge(segment(evidence.dir), (all) => all.map((frame, i) => (i === 4 ? better(frame) : frame)));
+    forge(segment(evidence.dir), (all) => all.map((frame, i) => (i === 6 ? better(frame) : frame)));
     reconcile(evidence.dir);
     expect(verifyTrajectory(evidence.dir).status).toBe("incomplete");
     const verdict = verifyTrajectory(evidence.dir, { hmacKey: KEY() });

@@ -85,7 +85,7 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     evidence: files.map((file) => file.path),
   };
   const verdict = judge(facts, policy, {
-    excluded: source.excluded,
+    excluded: tamperingOf(evidence) ?? source.excluded,
     termination: ending.termination,
     reward_not_valid: source.reward_not_valid !== null,
   });
@@ -184,6 +184,11 @@ function environmentOf(source: RunSource): RunHead["environment"] {
     image: source.facts?.environment.image ?? metadata.get("image") ?? null,
     sandbox_id: metadata.get("sandbox_id") ?? null,
   };
+}
+
+/** No recipe lets a run train whose record was changed. */
+function tamperingOf(evidence: readonly TrajectoryEvidence[]): string | null {
+  return evidence.some((each) => each.tampered !== null) ? "capture_tampered" : null;
 }
 
 function outsideOf(run: AssembledRun): RunHead["outside"] {

@@ -100,6 +100,8 @@ export interface TrajectoryEvidence {
   turns: EvidenceTurn[];
   /** Why the capture is incomplete: recorded gaps, damaged frames, calls that lost sampled tokens. Empty: nothing is known to be missing. */
   incomplete: string[];
+  /** The first place where its records contradict each other although every checksum holds; null when nothing does. Such a trajectory never trains. */
+  tampered: string | null;
   /** Calls that ended without ids, by reason. */
   uncaptured: ReadonlyMap<string, number>;
   /** Reason of the last call that ended without ids, and what was said, when no turn came after it. */

@@ -9,10 +9,12 @@ import {
   type Manifest,
   readManifest,
   readRecords,
-  readTrajectory,
+  readVerified,
   rebuildLines,
+  type Severity,
   TitoError,
   type TrajectoryLog,
+  type TrajectoryVerdict,
   turnsInCommitOrder,
 } from "@tito/format";
 import type { LaneRules } from "../recipe/lane-rules.js";
@@ -76,8 +78,9 @@ function firstHeader(dir: string) {
  */
 export function readEvidence(dir: string, name: string, rules: readonly LaneRules[] = []): TrajectoryEvidence {
   let log: TrajectoryLog;
+  let verdict: TrajectoryVerdict;
   try {
-    log = readTrajectory(dir, { mode: "salvage" });
+    ({ log, verdict } = readVerified(dir));
   } catch (error) {
     if (!isUnreadable(error)) throw error;
     return { ...NOTHING, ...readIdentity(dir), path: name, incomplete: [`cannot be read: ${error.message}`] };
@@ -109,7 +112,8 @@ export function readEvidence(dir: string, name: string, rules: readonly LaneRule
     identity,
     segments,
     turns,
-    incomplete: incompleteness(log, dir),
+    incomplete: incompleteness(log, dir, verdict),
+    tampered: firstFinding(verdict, "tampered", dir),
     uncaptured: countBy(log.uncaptured.map((record) => record.reason)),
     ...lastCall(log, turns),
     dangling_calls: danglingCalls(log).length,
@@ -127,6 +131,7 @@ export function readEvidence(dir: string, name: string, rules: readonly LaneRule
 const NOTHING: Omit<TrajectoryEvidence, "trajectory_id" | "path" | "identity" | "incomplete"> = {
   segments: [],
   turns: [],
+  tampered: null,
   uncaptured: new Map(),
   last_uncaptured: null,
   ended_ms: -1,
@@ -257,7 +262,7 @@ function deliveriesOf(log: TrajectoryLog): Map<string, Delivery> {
  * What is known to be missing. A torn tail is not: a killed writer leaves it, and the harness never saw that answer complete
  * (if it did, a commit names the turn and the reader reports it as missing).
  */
-function incompleteness(log: TrajectoryLog, dir: string): string[] {
+function incompleteness(log: TrajectoryLog, dir: string, verdict: TrajectoryVerdict): string[] {
   const gaps = log.gaps
     .filter((gap) => gap.reason !== "torn_tail")
     // Where the trajectory lies on this machine must not change the output.
@@ -270,7 +275,18 @@ function incompleteness(log: TrajectoryLog, dir: string): string[] {
     if (bytes === undefined) return [`${file.path} is in the manifest and not there`];
     return bytes < file.bytes ? [`${file.path} has ${bytes} bytes, the manifest says ${file.bytes}`] : [];
   });
-  return [...gaps, ...lost, ...missing];
+  const known = [...gaps, ...lost, ...missing];
+  if (known.length > 0) return known;
+  const worst = firstFinding(verdict, "tampered", dir) ?? firstFinding(verdict, "damaged", dir);
+  return worst === null ? [] : [worst];
+}
+
+/** The first finding of a severity, in words that say nothing of where the trajectory lies. */
+function firstFinding({ findings }: TrajectoryVerdict, severity: Severity, dir: string): string | null {
+  const finding = findings.find((each) => each.severity === severity);
+  if (finding === undefined) return null;
+  const { code, file, seq, message } = finding;
+  return `${severity}: ${code} in ${file}, record ${seq}: ${message.replaceAll(`${dir}/`, "")}`;
 }
 
 function lastCall(

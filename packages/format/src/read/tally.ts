@@ -1,9 +1,8 @@
 /** What a trajectory holds so far, counted as it is written: the figures of the manifest. */
 
-import type { TrajectoryLog } from "../read/trajectory-log.js";
 import type { ManifestCounts, ManifestStatus } from "../record/manifest.js";
 import type { RecordMap, TurnRecord } from "../record/records.js";
-import type { JournalRecordName } from "./writer-types.js";
+import type { TrajectoryLog } from "./trajectory-log.js";
 
 /** Reasons and their length in the manifest: it must fit the room that the ballast keeps. */
 const REASONS_MAX = 40;
@@ -46,7 +45,7 @@ export class Tally {
     this.sampledTokens += turn.sampled_ids.length;
   }
 
-  journal<K extends JournalRecordName>(name: K, record: RecordMap[K]): void {
+  journal<K extends keyof RecordMap>(name: K, record: RecordMap[K]): void {
     if (name === "uncaptured") {
       const { call_id, lost_tokens, reason } = record as RecordMap["uncaptured"];
       this.ended.add(call_id);
