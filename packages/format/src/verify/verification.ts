@@ -30,7 +30,7 @@ import { TitoError } from "../record/errors.js";
 import { LIMITS } from "../record/limits.js";
 import { COMPLETE_SCHEMA, type Manifest } from "../record/manifest.js";
 import type { NamedRecord } from "../record/record-codec.js";
-import type { CommitRecord, JournalHeader, SegmentHeader, TurnRecord } from "../record/records.js";
+import type { JournalHeader, SegmentHeader, TurnRecord } from "../record/records.js";
 import type { BootSeen, OpenCommit } from "./boot-seen.js";
 import { readTurn } from "./slim-record.js";
 import { type ExpectedHead, emptyEnd, type FileCheck, type FileEnd, walkFile } from "./verify-file.js";
