@@ -4,7 +4,7 @@ import { type LoggedTurn, type TrajectoryLog, turnsInCommitOrder } from "../read
 import { sha256 } from "../record/digest.js";
 import { littleEndianBytes } from "../record/numbers.js";
 import type { SegmentHeader, TurnRecord } from "../record/records.js";
-import { LOST, type Report } from "./witnesses.js";
+import { LOST, type Report } from "./contradiction.js";
 
 /** The arrays of a turn that its line is made of. */
 export type TurnIds = Pick<TurnRecord, "prompt_suffix" | "sampled_ids">;

@@ -4,30 +4,12 @@
  */
 
 import { Tally } from "../read/tally.js";
-import type { JournalFile, LoggedTurn, RecordPlace, SegmentFile, TrajectoryLog } from "../read/trajectory-log.js";
+import type { JournalFile, LoggedTurn, SegmentFile, TrajectoryLog } from "../read/trajectory-log.js";
 import { sha256 } from "../record/digest.js";
 import type { Manifest } from "../record/manifest.js";
 import type { JournalHeader, SegmentHeader } from "../record/records.js";
+import { type Contradiction, LOST, type Report } from "./contradiction.js";
 import { checkTurns, type TurnIds } from "./witnesses-turns.js";
-
-type WitnessCode = "prompt_mismatch" | "record_mismatch" | "manifest_mismatch";
-
-export interface Contradiction {
-  code: WitnessCode;
-  place: Pick<RecordPlace, "file" | "offset" | "seq">;
-  message: string;
-  /** True where records that are lost can explain it: a disk that lost them lost a reference with them. */
-  lossExplains: boolean;
-}
-
-export type Report = (
-  code: WitnessCode,
-  place: Contradiction["place"],
-  message: string,
-  more?: { lossExplains: boolean },
-) => void;
-
-export const LOST = { lossExplains: true };
 
 /**
  * Everything in which the records of a trajectory contradict each other, or its manifest. Checksums, chains and heads are not looked at.
