@@ -60,6 +60,8 @@ describe("every value from outside (O.114)", () => {
     let passed = 0;
     for (const template of CHAT_REPLIES)
       for (const { what, bytes } of everyChange(template)) {
+        // The longest once, where its items are.
+        if (bytes.length > 300_000 && !what.startsWith("choices.0.logprobs.content =")) continue;
         const raw = bytes.toString("utf8");
         let chunk: ReturnType<typeof readEngineChunk>;
         try {
@@ -81,7 +83,7 @@ describe("every value from outside (O.114)", () => {
         });
       }
     expect(passed).toBeGreaterThan(200);
-  });
+  }, 180_000);
 
   it("of an engine's list of models", async () => {
     const entry = {
