@@ -32,26 +32,29 @@ def rows(name: str) -> list[Sample]:
 
 
 def model(dtype: torch.dtype = torch.float64) -> torch.nn.Module:
-    """The demo's policy. float64, so that a difference of two gradients is a difference of what they compute."""
-    loaded = AutoModelForCausalLM.from_pretrained(MODEL, attn_implementation="eager", dtype=dtype)
+    """The demo's policy. float64, so that a difference of two gradients is a difference of what they compute.
+
+    Not the library's eager attention, whose softmax is float32 in any case.
+    """
+    loaded = AutoModelForCausalLM.from_pretrained(MODEL, attn_implementation="sdpa", dtype=dtype)
     return loaded.eval()
 
 
-def token_logprobs(net: torch.nn.Module, sample: Sample, temperature: float = 1.0) -> torch.Tensor:
-    """log pi(tokens[i] | tokens[:i]) for i = 1 .. n - 1."""
+def token_logprobs(net: torch.nn.Module, sample: Sample, temperature: float = 1.0, first_position: int = 0) -> torch.Tensor:
+    """log pi(tokens[i] | tokens[:i]) for i = 1 .. n - 1.
+
+    ``first_position`` is where a trainer that counts pads puts token 0. It changes nothing but rounding, since the model knows
+    distances only: its rotary tables are float32, which makes about 1e-5.
+    """
     ids = torch.tensor(sample.tokens.astype("int64"))[None]
-    logits = net(input_ids=ids).logits[0, :-1] / temperature
+    positions = torch.arange(first_position, first_position + ids.shape[1])[None]
+    logits = net(input_ids=ids, position_ids=positions).logits[0, :-1] / temperature
     return torch.log_softmax(logits, -1).gather(-1, ids[0, 1:, None])[:, 0]
 
 
 def padded_logits(net: torch.nn.Module, ids: torch.Tensor, attention: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Logits of padded rows. The mask is written out because the library's own hides pads by the lowest float64, which its
-    float32 softmax turns into NaN where a row begins with pads.
-    """
-    width = ids.shape[1]
-    seen = torch.ones(width, width).tril().bool() & attention[:, None, None, :].bool()
-    mask = torch.where(seen, 0.0, -1e30).to(next(net.parameters()).dtype)
-    return net(input_ids=ids, attention_mask=mask, position_ids=positions).logits
+    """Logits of padded rows, (B, T, vocabulary)."""
+    return net(input_ids=ids, attention_mask=attention, position_ids=positions).logits
 
 
 def policy_gradient(logprobs: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor) -> torch.Tensor:
@@ -65,15 +68,21 @@ def by_hand(
     weight: Callable[[Sample], float] | None = None,
     advantage: Callable[[Sample], torch.Tensor] | None = None,
     temperature: float = 1.0,
+    recorded: bool = True,
+    first_position: Callable[[Sample], int] = lambda _: 0,
 ) -> Gradient:
-    """(1 / N) x sum over samples of weight x mean over its trained tokens: row by row, without a batch, a pad or a shift helper."""
+    """(1 / N) x sum over samples of weight x mean over its trained tokens: row by row, without a batch, a pad or a shift helper.
+
+    With ``recorded=False`` the old log probabilities are the model's own, as trainers take them on the first pass.
+    """
     found = found if isinstance(found, Batch) else batch(found)
     net.zero_grad()
     for sample in found:
         mask = torch.tensor(sample.loss_mask[1:])
         old = torch.tensor(sample.logprobs[1:]).double()
         values = torch.tensor(sample.token_advantages()[1:]).double() if advantage is None else advantage(sample)
-        loss = policy_gradient(token_logprobs(net, sample, temperature), old, values)[mask].mean()
+        scored = token_logprobs(net, sample, temperature, first_position(sample))
+        loss = policy_gradient(scored, old if recorded else scored.detach(), values)[mask].mean()
         scale = sample.weight / found.runs if weight is None else weight(sample)
         (loss * scale).backward()
     return gradient_of(net)
