@@ -35,11 +35,21 @@ try {
       const run = await tito([
         ...["run", "--upstream", engine.url, "--model", "policy", "--out", join(dir, "tito")],
         ...["--trial-id", trial, "--run-id", trial, "--group-id", group.id, "--weight-version", `step-${index}`],
-        ...["--sampling", `temperature=${values.temperature}`, "--logprobs-mode", "processed", "--max-output-tokens", "64", "--max-context-tokens", "2048"],
+        ...[
+          "--sampling",
+          `temperature=${values.temperature}`,
+          "--logprobs-mode",
+          "processed",
+          "--max-output-tokens",
+          "64",
+          "--max-context-tokens",
+          "2048",
+        ],
         ...["--", process.execPath, join(root, "scripts/trainers/branching-agent.mjs"), group.task],
       ]);
       if (run.exitCode !== 0) throw new Error(`${trial}: exit ${run.exitCode}\n${run.stderr}`);
-      for (const turn of [0, 2]) turnRewards.push(JSON.stringify({ trial_id: trial, turn, reward: (index + turn) / 4 }));
+      for (const turn of [0, 2])
+        turnRewards.push(JSON.stringify({ trial_id: trial, turn, reward: (index + turn) / 4 }));
     }
   }
 } finally {

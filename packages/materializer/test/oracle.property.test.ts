@@ -191,7 +191,7 @@ function compareTokens(
     expect(sample.logprobs[at]).toBe(given);
     const span = actions.findIndex(({ start, end }) => start <= at && at < end);
     expect(actions[span]).toMatchObject({ turn, reason: "trained" });
-    const advantage = Array.isArray(sample.advantage) ? sample.advantage[span]! : sample.advantage;
+    const advantage = sample.advantage_per_action[span] ?? sample.advantage;
     const due = advantages === null ? null : (advantages[of.turnRewards === null ? 0 : before + turn] ?? null);
     if (due === null) expect(advantage).toBeNull();
     else expect(advantage).toBeCloseTo(due, 9);

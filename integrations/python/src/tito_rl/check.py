@@ -13,6 +13,14 @@ from .errors import CannotExpress, TitoError
 from .sample import Sample
 
 _SHOWN = 3
+_NEUTRAL = {
+    "top_p": (1,),
+    "top_k": (0, -1),
+    "min_p": (0,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "repetition_penalty": (1,),
+}
 
 
 @cache
@@ -97,7 +105,7 @@ def _no_filters(samples: Sequence[Sample]) -> list[str]:
         f"{name_of(sample)} turn {turn.turn}"
         for sample in samples
         for turn in sample.trained_turns()
-        if turn.top_p not in (None, 1) or turn.top_k not in (None, 0, -1) or turn.min_p not in (None, 0)
+        if any(getattr(turn, name) not in (None, *neutral) for name, neutral in _NEUTRAL.items())
     ]
 
 

@@ -38,6 +38,9 @@ class Turn:
     top_k: int | None
     min_p: float | None
     logprob_mode: str
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

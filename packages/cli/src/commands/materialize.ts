@@ -68,6 +68,12 @@ export const registerMaterialize: Register = (program) => {
       wholeNumber("--realign-max-lost-tokens"),
     )
     .option("--pack-max-tokens <tokens>", "pack samples into rows of this length", wholeNumber("--pack-max-tokens", 2))
+    .addOption(
+      new Option(
+        "--logprobs <type>",
+        "float32 (default; values that it cannot hold are rounded and counted) or float64",
+      ),
+    )
     .option("--shards <n>", "files of a directory output", wholeNumber("--shards", 1))
     .option("--jobs <n>", "worker threads; the output does not depend on it (default: 1)", wholeNumber("--jobs", 1))
     .option("--resume", "with a directory: keep the shards of an earlier or killed run that would come out the same")

@@ -3,13 +3,13 @@ import { assignCredit } from "../credit/credit.js";
 import { rewardOf, runNames } from "../credit/reward.js";
 import { isSuperseded } from "../find/lives.js";
 import type { Policy } from "../recipe/policy.js";
-import type { ReadRun, ReadSample } from "./read-output.js";
+import type { ReadRun } from "./read-output.js";
 
 /** What of a run its credit follows from, and the credit that it has. */
 export interface AuditedCredit {
   run: ReadRun;
   where: string;
-  samples: { advantage: ReadSample["advantage"]; turns: number[]; trajectory_id: string }[];
+  samples: { advantage: number | readonly number[] | null; turns: number[]; trajectory_id: string }[];
 }
 
 const TOLERANCE = 1e-9;
@@ -63,7 +63,7 @@ function auditAdvantages(
     if (advantages === null || advantage === null) {
       if ((advantages === null) !== (advantage === null))
         problem(`${where}: advantage ${advantage}, the rule gives ${advantages?.[0] ?? null}`);
-    } else if (Array.isArray(advantage)) {
+    } else if (typeof advantage === "object") {
       // Turn numbers count within a trajectory; with several of them only the values can be compared.
       const known = each.run.trajectory_ids.length === 1;
       const wrong = advantage.findIndex((value, at) =>

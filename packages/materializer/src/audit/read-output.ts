@@ -10,7 +10,6 @@ import { packedSampleSchema } from "../write/pack.js";
 import { coverageSchema, spanSchema } from "../write/rollout-run.js";
 
 const numbers = z.custom<ArrayLike<number>>((value) => Array.isArray(value) || ArrayBuffer.isView(value));
-const advantage = z.union([z.number(), z.array(z.number()), z.null()]);
 
 /** What a reader needs of a run, whatever the format. */
 const readRunSchema = z.object({
@@ -36,13 +35,26 @@ const readRunSchema = z.object({
 });
 export type ReadRun = z.infer<typeof readRunSchema>;
 
+/** Earlier versions gave either the number or the list in `advantage`. */
+const advantages = {
+  advantage: z.union([z.number(), z.array(z.number()), z.null()]),
+  advantage_per_action: z.array(z.number()).optional(),
+};
+type Advantages = z.infer<z.ZodObject<typeof advantages>>;
+
+/** One advantage, one for each action span, or null. */
+export const advantageOf = ({
+  advantage,
+  advantage_per_action: list,
+}: Advantages): number | readonly number[] | null => (list !== undefined && list.length > 0 ? list : advantage);
+
 const readSampleSchema = z.object({
   sample_index: z.number(),
   trajectory_id: z.string(),
   tokens: numbers,
   loss_mask: numbers,
   logprobs: numbers,
-  advantage,
+  ...advantages,
   weight: z.number(),
   trained_tokens: z.number(),
   spans: z.array(spanSchema),
@@ -55,6 +67,7 @@ const readPackedSchema = z.object({
   loss_mask: numbers,
   logprobs: numbers,
   position_ids: numbers,
+  parts: z.array(z.object({ ...packedSampleSchema.shape.parts.element.shape, ...advantages })),
 });
 export type ReadPacked = z.infer<typeof readPackedSchema>;
 

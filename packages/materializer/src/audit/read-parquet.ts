@@ -23,25 +23,29 @@ export async function* parquetRows(path: string): AsyncGenerator<unknown> {
 }
 
 function cell(column: Vector, row: number): unknown {
-  const value: unknown = column.get(row);
+  return plain(column.get(row));
+}
+
+/** Lists of numbers stay typed arrays; records and lists of them become plain ones, int64 a number. */
+function plain(value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
   if (typeof value !== "object" || value === null) return value;
-  const list = value as Vector;
-  const inner = list.toArray() as unknown;
-  if (ArrayBuffer.isView(inner)) return inner;
-  return [...(inner as Iterable<unknown>)].map((each) =>
-    typeof each === "object" && each !== null && "toJSON" in each ? (each as { toJSON(): unknown }).toJSON() : each,
-  );
+  if (ArrayBuffer.isView(value)) return value;
+  if ("toArray" in value && typeof value.toArray === "function") {
+    const inner = (value as Vector).toArray() as unknown;
+    if (ArrayBuffer.isView(inner) && !(inner instanceof BigInt64Array)) return inner;
+    return [...(inner as Iterable<unknown>)].map(plain);
+  }
+  const record = (value as { toJSON(): Record<string, unknown> }).toJSON();
+  return Object.fromEntries(Object.entries(record).map(([key, each]) => [key, plain(each)]));
 }
 
 function runRow(columns: ReadonlyMap<string, unknown>): unknown {
   const get = (name: string) => columns.get(name);
-  const json = (name: string): unknown => JSON.parse(String(get(name)));
-  const perAction = get("advantage_per_action") as ArrayLike<number>;
+  const records = (name: string) => recordsOf(get(name));
   const turnRewards = get("turn_rewards") as ArrayLike<number>;
-  const sample = {
-    ...Object.fromEntries(columns),
-    advantage: perAction.length > 0 ? Array.from(perAction) : get("advantage"),
-  };
+  const perAction = Array.from(get("advantage_per_action") as ArrayLike<number>);
+  const sample = { ...Object.fromEntries(columns), advantage_per_action: perAction, turns: get("sample_turns") };
   return {
     ...Object.fromEntries(columns),
     weight: get("run_weight"),
@@ -49,23 +53,37 @@ function runRow(columns: ReadonlyMap<string, unknown>): unknown {
       captured_tokens: get("captured_tokens"),
       eligible_tokens: get("eligible_tokens"),
       trained_tokens: get("run_trained_tokens"),
-      masked: json("masked"),
+      masked: pairs(records("masked"), "reason", (each) => each.tokens),
     },
-    outside: json("outside"),
-    scores: json("scores"),
-    metadata: json("metadata"),
-    evidence: json("evidence"),
+    outside: records("outside"),
+    scores: pairs(records("scores"), "name", scoreOf),
+    metadata: pairs(records("metadata"), "key", (each) => each.value),
+    evidence: records("evidence"),
     turn_rewards: turnRewards.length > 0 ? Array.from(turnRewards) : null,
     task: { id: get("task_id") },
     samples: get("sample_index") === null ? [] : [sample],
   };
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A list of records; earlier versions wrote it as JSON text. */
+function recordsOf(value: unknown): readonly Fields[] | Fields {
+  return (typeof value === "string" ? JSON.parse(value) : value) as readonly Fields[] | Fields;
+}
+
+function pairs(value: readonly Fields[] | Fields, key: string, of: (each: Fields) => unknown): Fields {
+  if (!Array.isArray(value)) return value as Fields;
+  return Object.fromEntries(value.map((each: Fields) => [String(each[key]), of(each)]));
+}
+
+function scoreOf({ number, text }: Fields): unknown {
+  if (number === null) return text;
+  return text === null ? number : text === "true";
+}
+
 function packedRow(columns: ReadonlyMap<string, unknown>): unknown {
-  const parts = columns.get("parts") as { advantage: number | null; advantage_per_action: ArrayLike<number> }[];
-  const read = parts.map(({ advantage_per_action, ...part }) => ({
-    ...part,
-    advantage: advantage_per_action.length > 0 ? Array.from(advantage_per_action) : part.advantage,
-  }));
+  const parts = columns.get("parts") as { advantage_per_action: ArrayLike<number> }[];
+  const read = parts.map((part) => ({ ...part, advantage_per_action: Array.from(part.advantage_per_action) }));
   return { ...Object.fromEntries(columns), parts: read };
 }

@@ -2,7 +2,7 @@
 import { assertCoverage } from "../build/coverage.js";
 import { INELIGIBLE_REASONS, type MaskReason } from "../recipe/reasons.js";
 import type { AuditedCredit } from "./credit-audit.js";
-import type { ReadRun, ReadSample } from "./read-output.js";
+import { advantageOf, type ReadRun, type ReadSample } from "./read-output.js";
 
 const WEIGHT_TOLERANCE = 1e-9;
 
@@ -41,7 +41,7 @@ export class RunAudit {
     this.spans(sample, where);
     this.advantage(sample, where);
     const turns = sample.spans.filter((span) => span.kind === "action").map((span) => span.turn);
-    this.credit.samples.push({ advantage: sample.advantage, turns, trajectory_id: sample.trajectory_id });
+    this.credit.samples.push({ advantage: advantageOf(sample), turns, trajectory_id: sample.trajectory_id });
   }
 
   private spans(sample: ReadSample, where: string): void {
@@ -70,9 +70,9 @@ export class RunAudit {
   }
 
   private advantage(sample: ReadSample, where: string): void {
-    const { advantage } = sample;
+    const advantage = advantageOf(sample);
     const actions = sample.spans.filter((span) => span.kind === "action").length;
-    if (Array.isArray(advantage) && advantage.length !== actions)
+    if (typeof advantage === "object" && advantage !== null && advantage.length !== actions)
       this.problem(`${where}: ${advantage.length} advantages for ${actions} action spans`);
     if (this.run.excluded !== null && (advantage !== null || sample.weight !== 0))
       this.problem(`${where}: excluded, and has an advantage or a weight`);

@@ -13,7 +13,7 @@ export interface SampleArrays {
 
 /**
  * Fills the arrays of a sample. Logprobs are 0.0 where nothing was sampled or no finite value was recorded;
- * a sampled but masked token keeps its value. Float64 only when `wide`: then some value of the output would not survive float32.
+ * a sampled but masked token keeps its value. Float32, rounded where it must be, unless `wide`.
  */
 export function fillArrays(sample: PlannedSample, wide: boolean): SampleArrays {
   // A view: samples of one line share it, and nobody writes to it.

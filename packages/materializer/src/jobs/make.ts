@@ -2,11 +2,12 @@
 import { assertSample, fillArrays } from "../build/arrays.js";
 import type { AssembledRun, AssembledTrajectory } from "../build/assemble.js";
 import type { PlannedSample } from "../build/build.js";
+import { sampleTurns, trainedTemperature, trainedVersions } from "../build/sample-turns.js";
 import { sampleWeight } from "../credit/credit.js";
 import type { MadeRun, MadeSample, RunHead } from "../write/rollout-run.js";
 
 export interface MakeContext {
-  /** Some logprob of the output does not survive float32: all are float64. */
+  /** Log probabilities are float64 instead of float32. */
   wide: boolean;
 }
 
@@ -46,25 +47,35 @@ function makeSample(
   const { head, trajectory } = at;
   const arrays = fillArrays(planned, at.wide);
   const { trajectory_id } = trajectory.evidence;
+  const turns = sampleTurns(planned);
   assertSample(planned, arrays, `run ${head.run_id} sample ${at.index} (trajectory ${trajectory_id})`);
   return {
     sample_index: at.index,
     trajectory_id,
     segments: planned.segments,
     ...arrays,
-    advantage: advantageOf(planned, at.credit, at.turnsBefore),
+    ...advantageOf(planned, at.credit, at.turnsBefore),
     weight: sampleWeight(head.weight, planned.trained_tokens, head.coverage.trained_tokens),
     finish_reason: planned.last.finish_reason,
     trained_tokens: planned.trained_tokens,
+    temperature: trainedTemperature(planned, turns),
+    ...trainedVersions(planned, turns),
     spans: planned.spans.map(({ start, end, kind, turn, reason }) => ({ start, end, kind, turn: turn.turn, reason })),
+    turns,
   };
 }
 
-function advantageOf(planned: PlannedSample, credit: RunCredit, turnsBefore: number): MadeSample["advantage"] {
+function advantageOf(
+  planned: PlannedSample,
+  credit: RunCredit,
+  turnsBefore: number,
+): Pick<MadeSample, "advantage" | "advantage_per_action"> {
   const { advantages } = credit;
-  if (advantages === null) return null;
-  if (!credit.per_turn) return advantages[0]!;
-  return planned.spans
-    .filter((span) => span.kind === "action")
-    .map((span) => advantages[turnsBefore + span.turn.turn]!);
+  if (advantages === null) return { advantage: null, advantage_per_action: [] };
+  if (!credit.per_turn) return { advantage: advantages[0]!, advantage_per_action: [] };
+  const actions = planned.spans.filter((span) => span.kind === "action");
+  return {
+    advantage: null,
+    advantage_per_action: actions.map((span) => advantages[turnsBefore + span.turn.turn]!),
+  };
 }

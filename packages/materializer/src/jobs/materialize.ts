@@ -93,7 +93,7 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
     const root = commonParent(sources.map((source) => source.trial_dir));
     const newestVersion = await newestOf(job, sources);
     const surveys = await surveyAll(job, sources, { root, newestVersion });
-    const wide = surveys.some((survey) => survey.wide);
+    const wide = policy.output.logprobs === "float64";
     const runs = planRuns(sources, surveys, policy);
     const planned = planFiles(runs, { ...place, policy, wide, newestVersion });
     const earlier = place.directory ? openShards(place.path!, options.resume === true) : [];
@@ -107,6 +107,7 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
       format: place.format,
       packed: policy.pack.max_tokens !== null,
       wide_logprobs: wide,
+      logprobs_rounded: wide ? 0 : surveys.reduce((sum, survey) => sum + survey.beyond_float32, 0),
       newest_version: newestVersion,
       versions: { materializer: MATERIALIZER_VERSION, format: FORMAT_VERSION },
       policy_sha256: policyDigest(policy),

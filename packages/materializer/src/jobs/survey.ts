@@ -6,7 +6,7 @@ import { groupOf, judge, type RunFacts, runNames } from "../credit/reward.js";
 import { rewardsOf } from "../credit/turn-rewards.js";
 import type { RunSource } from "../find/run-source.js";
 import { endingOf } from "../find/termination.js";
-import type { InputFile, TrajectoryEvidence } from "../read/evidence.js";
+import type { EvidenceTurn, InputFile, TrajectoryEvidence } from "../read/evidence.js";
 import { compareText } from "../read/order.js";
 import { digestFile, inputFiles } from "../read/read.js";
 import { restartWarning } from "../read/restarts.js";
@@ -23,8 +23,8 @@ export interface RunSurvey {
   /** One reward, or one per turn; null while unknown. */
   rewards: number[] | null;
   samples: { tokens: number; trained_tokens: number; action_spans: number }[];
-  /** Some logprob does not survive float32. */
-  wide: boolean;
+  /** Recorded log probabilities that float32 does not hold exactly. */
+  beyond_float32: number;
   uncaptured: [string, number][];
   dangling_calls: number;
   unsealed: number;
@@ -122,7 +122,7 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     },
     rewards,
     samples,
-    wide: evidence.some((each) => each.turns.some((turn) => turn.logprobs instanceof Float64Array)),
+    beyond_float32: evidence.reduce((sum, each) => sum + each.turns.reduce((n, turn) => n + beyondFloat32(turn), 0), 0),
     uncaptured: evidence.flatMap((each) => [...each.uncaptured]),
     dangling_calls: evidence.reduce((sum, each) => sum + each.dangling_calls, 0),
     findings: findingsOf(run, {
@@ -136,6 +136,15 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     unsealed: evidence.filter((each) => !each.sealed).length,
     inputs: source.trajectories.flatMap(({ dir }) => inputFiles(dir, context.root)),
   };
+}
+
+/** Float64 is recorded only where some value of the turn needs it. */
+function beyondFloat32({ logprobs }: EvidenceTurn): number {
+  if (!(logprobs instanceof Float64Array)) return 0;
+  return logprobs.reduce(
+    (count, value) => (Number.isFinite(value) && Math.fround(value) !== value ? count + 1 : count),
+    0,
+  );
 }
 
 function sampleSize(sample: AssembledRun["trajectories"][number]["built"]["samples"][number]) {

@@ -101,8 +101,11 @@ const output = z
   .strictObject({
     /** Files of a directory output; a group is never spread over two. */
     shards: z.int().min(1).max(4096).default(16),
-    /** Rows of a Parquet row group. */
-    row_group_rows: z.int().min(1).max(4096).default(32),
+    /** A Parquet row group ends with the row that reaches either bound. */
+    row_group_rows: z.int().min(1).max(1_000_000).default(16_384),
+    row_group_tokens: z.int().min(1).max(100_000_000).default(1_600_000),
+    /** Type of every log probability of the output. */
+    logprobs: z.enum(["float32", "float64"]).default("float32"),
     /** Hash verifier output and artifacts into `evidence[]`. */
     evidence: z.boolean().default(true),
   })
@@ -139,6 +142,7 @@ export interface PolicyFlags {
   realignMaxLostTokens?: number | undefined;
   packMaxTokens?: number | undefined;
   shards?: number | undefined;
+  logprobs?: string | undefined;
 }
 
 const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string, string]> = {
@@ -154,6 +158,7 @@ const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string
   realignMaxLostTokens: ["build", "realign_max_lost_tokens"],
   packMaxTokens: ["pack", "max_tokens"],
   shards: ["output", "shards"],
+  logprobs: ["output", "logprobs"],
 };
 
 const POLICY_BYTES_MAX = 1 << 20;

@@ -8,6 +8,7 @@ import {
   Float64,
   Int8,
   Int32,
+  Int64,
   List,
   makeData,
   Struct,
@@ -47,6 +48,33 @@ export function doubleColumn(name: string, values: readonly (number | null)[]): 
   return column(name, makeData({ type: new Float64(), length: values.length, data, ...nulls(values) }), true);
 }
 
+/** Whole numbers up to 2^53 as int64: weight versions count further than an int32 does. */
+export function longColumn(name: string, values: readonly (number | null)[]): Column {
+  const data = BigInt64Array.from(values, (value) => BigInt(value ?? 0));
+  return column(name, makeData({ type: new Int64(), length: values.length, data, ...nulls(values) }), true);
+}
+
+/** How a field of a record becomes a column of its own. */
+type Cell<T> =
+  | { text: (record: T) => string | null }
+  | { int: (record: T) => number | null }
+  | { long: (record: T) => number | null }
+  | { double: (record: T) => number | null }
+  | { records: (record: T) => readonly unknown[]; of: (all: readonly never[]) => Column[] };
+
+/** The columns of records with these fields, in their order. */
+export function fieldsOf<T>(cells: Record<string, Cell<T>>): (records: readonly T[]) => Column[] {
+  return (records) => Object.entries(cells).map(([name, cell]) => cellColumn(name, cell, records));
+}
+
+function cellColumn<T>(name: string, cell: Cell<T>, records: readonly T[]): Column {
+  if ("text" in cell) return textColumn(name, records.map(cell.text));
+  if ("int" in cell) return intColumn(name, records.map(cell.int));
+  if ("long" in cell) return longColumn(name, records.map(cell.long));
+  if ("double" in cell) return doubleColumn(name, records.map(cell.double));
+  return recordsColumn(name, records.map(cell.records) as never[][], cell.of);
+}
+
 type Numbers = Int32Array | Uint8Array | Float32Array | Float64Array;
 
 /** One list of numbers a row. Bytes become int8, so that a loss mask is one byte a token; `wide` makes floats float64. */
@@ -56,7 +84,7 @@ export function numbersColumn(
   rows: readonly Numbers[],
 ): Column {
   const total = rows.reduce((sum, row) => sum + row.length, 0);
-  if (total > INT32_MAX) throw tooLarge(`${name}: a row group of ${total} values`, "lower output.row_group_rows");
+  if (total > INT32_MAX) throw tooLarge(`${name}: a row group of ${total} values`, "lower output.row_group_tokens");
   const values = allocate(type, total);
   let at = 0;
   for (const row of rows) {

@@ -59,7 +59,10 @@ export const outputManifestSchema = z.strictObject({
   schema: z.literal("tito.materialized/v1"),
   format: z.enum(["jsonl", "parquet", "msgpack"]),
   packed: z.boolean(),
+  /** Log probabilities are float64 (`--logprobs float64`). */
   wide_logprobs: z.boolean(),
+  /** Recorded log probabilities that float32 does not hold exactly; 0 in a float64 output. */
+  logprobs_rounded: z.int().min(0).optional(),
   newest_version: z.number().nullable(),
   versions: z.strictObject({ materializer: z.string(), format: z.int() }),
   policy_sha256: z.string(),

@@ -11,7 +11,8 @@ interface PackedPart extends PackedRun {
   sample: number;
   start: number;
   end: number;
-  advantage: number | number[] | null;
+  advantage: number | null;
+  advantage_per_action: number[];
   weight: number;
 }
 
@@ -43,7 +44,8 @@ export const packedSampleSchema = z.strictObject({
       sample: z.int().min(0),
       start: z.int().min(0),
       end: z.int().min(1),
-      advantage: z.union([z.number(), z.array(z.number()), z.null()]),
+      advantage: z.number().nullable(),
+      advantage_per_action: z.array(z.number()),
       weight: z.number().min(0),
     }),
   ),
@@ -124,8 +126,8 @@ function packBin(bin: Bin): PackedSample {
     packed.loss_mask.set(sample.loss_mask, at);
     packed.logprobs.set(sample.logprobs, at);
     for (let i = at; i < end; i += 1) packed.position_ids[i] = i - at;
-    const { sample_index, advantage, weight } = sample;
-    packed.parts.push({ ...run, sample: sample_index, start: at, end, advantage, weight });
+    const { sample_index, advantage, advantage_per_action, weight } = sample;
+    packed.parts.push({ ...run, sample: sample_index, start: at, end, advantage, advantage_per_action, weight });
     at = end;
   }
   return packed;

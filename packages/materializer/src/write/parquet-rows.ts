@@ -1,17 +1,20 @@
 /** Columns of the two Parquet outputs: one row a sample with the run's columns repeated, or one row a packed sample. */
 
+import { compareText } from "../read/order.js";
 import { canonicalJson } from "../recipe/canonical-json.js";
 import {
   type Column,
   doubleColumn,
+  fieldsOf,
   intColumn,
+  longColumn,
   numbersColumn,
   recordsColumn,
   textColumn,
   textListColumn,
 } from "./columns.js";
 import type { PackedSample } from "./pack.js";
-import type { MadeRun, MadeSample, RunHead, Span } from "./rollout-run.js";
+import type { MadeRun, MadeSample, RunHead, SampleTurn, Span } from "./rollout-run.js";
 
 /** A row: a run, and one of its samples or null when it has none. */
 export interface SampleRow {
@@ -24,9 +27,70 @@ export function rowsOf(run: MadeRun): SampleRow[] {
   return run.samples.map((sample) => ({ head: run.head, sample }));
 }
 
+const SPAN_FIELDS = fieldsOf<Span>({
+  start: { int: (span) => span.start },
+  end: { int: (span) => span.end },
+  kind: { text: (span) => span.kind },
+  turn: { int: (span) => span.turn },
+  reason: { text: (span) => span.reason },
+});
+
+const VERSION_FIELDS = fieldsOf<SampleTurn["weight_versions"][number]>({
+  start: { int: (span) => span.start },
+  end: { int: (span) => span.end },
+  version: { text: (span) => span.version },
+  number: { long: (span) => span.number },
+});
+
+const TURN_FIELDS = fieldsOf<SampleTurn>({
+  turn: { int: (turn) => turn.turn },
+  lane: { text: (turn) => turn.lane },
+  finish_reason: { text: (turn) => turn.finish_reason },
+  logprob_mode: { text: (turn) => turn.logprob_mode },
+  temperature: { double: (turn) => turn.temperature },
+  top_p: { double: (turn) => turn.top_p },
+  top_k: { double: (turn) => turn.top_k },
+  min_p: { double: (turn) => turn.min_p },
+  presence_penalty: { double: (turn) => turn.presence_penalty },
+  frequency_penalty: { double: (turn) => turn.frequency_penalty },
+  repetition_penalty: { double: (turn) => turn.repetition_penalty },
+  weight_versions: { records: (turn) => turn.weight_versions, of: VERSION_FIELDS },
+});
+
+const PAIR_FIELDS = fieldsOf<[string, string]>({
+  key: { text: ([key]) => key },
+  value: { text: ([, value]) => value },
+});
+const MASKED_FIELDS = fieldsOf<[string, number]>({
+  reason: { text: ([reason]) => reason },
+  tokens: { int: ([, tokens]) => tokens },
+});
+/** A number has `number`, a text has `text`, a boolean both (1 and "true"), null neither. */
+const SCORE_FIELDS = fieldsOf<[string, RunHead["scores"][string]]>({
+  name: { text: ([name]) => name },
+  number: { double: ([, score]) => (typeof score === "number" || typeof score === "boolean" ? Number(score) : null) },
+  text: { text: ([, score]) => (typeof score === "string" || typeof score === "boolean" ? String(score) : null) },
+});
+const OUTSIDE_FIELDS = fieldsOf<RunHead["outside"][number]>({
+  trajectory_id: { text: (each) => each.trajectory_id },
+  turn: { int: (each) => each.turn },
+  tokens: { int: (each) => each.tokens },
+  reason: { text: (each) => each.reason },
+});
+const EVIDENCE_FIELDS = fieldsOf<RunHead["evidence"][number]>({
+  path: { text: (file) => file.path },
+  bytes: { long: (file) => file.bytes },
+  sha256: { text: (file) => file.sha256 },
+});
+
+/** In an order that does not depend on how the record was made. */
+function sortedEntries<T>(record: Readonly<Record<string, T>>): [string, T][] {
+  return Object.entries(record).sort(([a], [b]) => compareText(a, b));
+}
+
 const NO_IDS = new Int32Array(0);
 const NO_MASK = new Uint8Array(0);
-const NO_FLOATS = new Float64Array(0);
+const NO_LOGPROBS = new Float64Array(0);
 
 export function sampleColumns(rows: readonly SampleRow[], wide: boolean): Column[] {
   return [
@@ -42,6 +106,8 @@ function runColumns(heads: readonly RunHead[]): Column[] {
   const text = (name: string, of: (head: RunHead) => string | null) => textColumn(name, heads.map(of));
   const int = (name: string, of: (head: RunHead) => number | null) => intColumn(name, heads.map(of));
   const double = (name: string, of: (head: RunHead) => number | null) => doubleColumn(name, heads.map(of));
+  const records = <T>(name: string, of: (head: RunHead) => readonly T[], fields: (all: readonly T[]) => Column[]) =>
+    recordsColumn(name, heads.map(of), fields);
   const texts = (name: string, of: (head: RunHead) => readonly string[]) => textListColumn(name, heads.map(of));
   return [
     text("schema", (head) => head.schema),
@@ -59,11 +125,11 @@ function runColumns(heads: readonly RunHead[]): Column[] {
     text("task_id", (head) => head.task.id),
     text("task_source", (head) => head.task.source),
     text("instruction_sha256", (head) => head.task.instruction_sha256),
-    text("metadata", (head) => canonicalJson(head.metadata)),
+    records("metadata", (head) => sortedEntries(head.metadata), PAIR_FIELDS),
     text("environment_kind", (head) => head.environment.kind),
     text("environment_image", (head) => head.environment.image),
     text("sandbox_id", (head) => head.environment.sandbox_id),
-    text("scores", (head) => canonicalJson(head.scores)),
+    records("scores", (head) => sortedEntries(head.scores), SCORE_FIELDS),
     text("scores_source", (head) => head.scores_source),
     text("reward_rule", (head) => head.reward_rule),
     double("reward", (head) => head.reward),
@@ -85,20 +151,18 @@ function runColumns(heads: readonly RunHead[]): Column[] {
     int("captured_tokens", (head) => head.coverage.captured_tokens),
     int("eligible_tokens", (head) => head.coverage.eligible_tokens),
     int("run_trained_tokens", (head) => head.coverage.trained_tokens),
-    text("masked", (head) => canonicalJson(head.coverage.masked)),
-    text("outside", (head) => canonicalJson(head.outside)),
+    records("masked", (head) => sortedEntries(head.coverage.masked), MASKED_FIELDS),
+    records("outside", (head) => head.outside, OUTSIDE_FIELDS),
     int("turns", (head) => head.turns),
-    text("sampling", (head) => canonicalJson(head.sampling)),
-    text("evidence", (head) => canonicalJson(head.evidence)),
+    texts("sampling", (head) => head.sampling.map(canonicalJson)),
+    records("evidence", (head) => head.evidence, EVIDENCE_FIELDS),
     texts("conflicts", (head) => head.conflicts),
   ];
 }
 
 function ownColumns(samples: readonly (MadeSample | null)[], wide: boolean): Column[] {
-  const advantage = samples.map((sample) => (typeof sample?.advantage === "number" ? sample.advantage : null));
-  const perAction = samples.map((sample) =>
-    Array.isArray(sample?.advantage) ? Float64Array.from(sample.advantage) : NO_FLOATS,
-  );
+  const advantage = samples.map((sample) => sample?.advantage ?? null);
+  const perAction = samples.map((sample) => Float64Array.from(sample?.advantage_per_action ?? []));
   const floats = wide ? "float64" : "float32";
   return [
     intColumn(
@@ -127,7 +191,7 @@ function ownColumns(samples: readonly (MadeSample | null)[], wide: boolean): Col
     numbersColumn(
       "logprobs",
       floats,
-      samples.map((sample) => sample?.logprobs ?? NO_FLOATS),
+      samples.map((sample) => sample?.logprobs ?? NO_LOGPROBS),
     ),
     doubleColumn("advantage", advantage),
     numbersColumn("advantage_per_action", "float64", perAction),
@@ -143,35 +207,28 @@ function ownColumns(samples: readonly (MadeSample | null)[], wide: boolean): Col
       "trained_tokens",
       samples.map((sample) => sample?.trained_tokens ?? null),
     ),
+    doubleColumn(
+      "temperature",
+      samples.map((sample) => sample?.temperature ?? null),
+    ),
+    longColumn(
+      "version_min",
+      samples.map((sample) => sample?.version_min ?? null),
+    ),
+    longColumn(
+      "version_max",
+      samples.map((sample) => sample?.version_max ?? null),
+    ),
     recordsColumn(
       "spans",
       samples.map((sample) => sample?.spans ?? []),
-      spanColumns,
+      SPAN_FIELDS,
     ),
-  ];
-}
-
-function spanColumns(spans: readonly Span[]): Column[] {
-  return [
-    intColumn(
-      "start",
-      spans.map((span) => span.start),
-    ),
-    intColumn(
-      "end",
-      spans.map((span) => span.end),
-    ),
-    textColumn(
-      "kind",
-      spans.map((span) => span.kind),
-    ),
-    intColumn(
-      "turn",
-      spans.map((span) => span.turn),
-    ),
-    textColumn(
-      "reason",
-      spans.map((span) => span.reason),
+    // The run's column `turns` counts them.
+    recordsColumn(
+      "sample_turns",
+      samples.map((sample) => sample?.turns ?? []),
+      TURN_FIELDS,
     ),
   ];
 }
@@ -225,11 +282,11 @@ function partColumns(parts: readonly PackedSample["parts"][number][]): Column[] 
     int("sample", (part) => part.sample),
     int("start", (part) => part.start),
     int("end", (part) => part.end),
-    double("advantage", (part) => (typeof part.advantage === "number" ? part.advantage : null)),
+    double("advantage", (part) => part.advantage),
     numbersColumn(
       "advantage_per_action",
       "float64",
-      parts.map((part) => (Array.isArray(part.advantage) ? Float64Array.from(part.advantage) : NO_FLOATS)),
+      parts.map((part) => Float64Array.from(part.advantage_per_action)),
     ),
     double("weight", (part) => part.weight),
   ];

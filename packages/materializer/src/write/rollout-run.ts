@@ -15,6 +15,25 @@ export const spanSchema = z.strictObject({
   reason: z.enum(SPAN_REASONS),
 });
 
+/** How one turn of a sample was sampled. A setting that is not on record is null; what it was then is not known. */
+export const sampleTurnSchema = z.strictObject({
+  turn: z.int().min(0),
+  lane: text,
+  finish_reason: text,
+  logprob_mode: z.enum(["raw", "processed", "unknown"]),
+  temperature: z.number().nullable(),
+  top_p: z.number().nullable(),
+  top_k: z.number().nullable(),
+  min_p: z.number().nullable(),
+  presence_penalty: z.number().nullable(),
+  frequency_penalty: z.number().nullable(),
+  repetition_penalty: z.number().nullable(),
+  /** Which weights made which of the turn's tokens here, `[start, end)` in the sample. `number`: the oldest that it can be. */
+  weight_versions: z.array(
+    z.strictObject({ start: tokenCount, end: tokenCount, version: text, number: z.int().nullable() }),
+  ),
+});
+
 export const sampleSchema = z.strictObject({
   sample_index: z.int().min(0),
   trajectory_id: text,
@@ -23,12 +42,21 @@ export const sampleSchema = z.strictObject({
   tokens: z.array(z.int()),
   loss_mask: z.array(z.int().min(0).max(1)),
   logprobs: z.array(z.number()),
-  /** One number, one per action span when turn rewards were given, or null. */
-  advantage: z.union([z.number(), z.array(z.number()), z.null()]),
+  /** One number for all trained tokens; null when there is none, or when `advantage_per_action` has them. */
+  advantage: z.number().nullable(),
+  /** With turn rewards one number per action span, else empty. */
+  advantage_per_action: z.array(z.number()),
   weight: z.number().min(0),
   finish_reason: text,
   trained_tokens: tokenCount,
+  /** Of all turns that train here; null when they differ or one is not on record. */
+  temperature: z.number().nullable(),
+  /** Oldest and newest weight version of the trained tokens; null when one of them has no number. */
+  version_min: z.int().nullable(),
+  version_max: z.int().nullable(),
   spans: z.array(spanSchema),
+  /** The turns of the action spans, in order. */
+  turns: z.array(sampleTurnSchema),
 });
 
 const masked = z.partialRecord(z.enum(MASK_REASONS), tokenCount);
@@ -105,6 +133,7 @@ export type RunHead = z.infer<typeof runHeadSchema>;
 /** A run as JSON holds it. In memory the arrays are typed arrays; see {@link MadeSample}. */
 export type RolloutRun = z.infer<typeof rolloutRunSchema>;
 export type Span = z.infer<typeof spanSchema>;
+export type SampleTurn = z.infer<typeof sampleTurnSchema>;
 
 /** A sample with typed arrays, ready for a writer. */
 export interface MadeSample extends Omit<RolloutRun["samples"][number], "tokens" | "loss_mask" | "logprobs"> {

@@ -1,4 +1,4 @@
-/** Stage "write" for Parquet: rows become row groups of a fixed number of rows. I/O edge. */
+/** Stage "write" for Parquet: rows become row groups, cut by rows and tokens. I/O edge. */
 import type { ByteTarget, WrittenFile } from "./byte-target.js";
 import type { Column } from "./columns.js";
 import { madeOnly, type SinkInput } from "./encoded-run.js";
@@ -8,22 +8,30 @@ import { ParquetSink } from "./parquet-sink.js";
 import type { MadeRun } from "./rollout-run.js";
 import type { RunSink } from "./run-sink.js";
 
+/** A row group ends with the row that reaches one of them. */
+interface RowGroupBounds {
+  rows: number;
+  tokens: number;
+}
+
 /** Rows of samples, or with a packer rows of packed samples. */
 export function openRowGroups(
   target: ByteTarget,
   pack: Packer | null,
-  options: { rows: number; wide: boolean },
+  options: RowGroupBounds & { wide: boolean },
 ): RunSink {
-  const { rows, wide } = options;
+  const { wide } = options;
   if (pack === null) {
     const columns = (batch: readonly SampleRow[]) => sampleColumns(batch, wide);
-    return new RowGroupSink<SampleRow>(target, rows, { add: rowsOf, rest: () => [], columns });
+    const tokens = ({ sample }: SampleRow) => sample?.tokens.length ?? 0;
+    return new RowGroupSink<SampleRow>(target, options, { add: rowsOf, rest: () => [], columns, tokens });
   }
   const columns = (batch: readonly PackedSample[]) => packedColumns(batch, wide);
-  return new RowGroupSink<PackedSample>(target, rows, {
+  return new RowGroupSink<PackedSample>(target, options, {
     add: (run) => pack.add(run),
     rest: () => pack.finish(),
     columns,
+    tokens: (row) => row.tokens.length,
   });
 }
 
@@ -32,6 +40,7 @@ interface RowSource<Row> {
   add(run: MadeRun): Row[];
   /** Rows that are left at the end. */
   rest(): Row[];
+  tokens(row: Row): number;
   columns(rows: readonly Row[]): Column[];
 }
 
@@ -39,32 +48,39 @@ interface RowSource<Row> {
 class RowGroupSink<Row> implements RunSink {
   private readonly sink: ParquetSink;
   private pending: Row[] = [];
+  private pendingTokens = 0;
   private rows = 0;
 
   constructor(
     target: ByteTarget,
-    private readonly rowGroupRows: number,
+    private readonly bounds: RowGroupBounds,
     private readonly source: RowSource<Row>,
   ) {
-    this.sink = new ParquetSink(target, rowGroupRows);
+    this.sink = new ParquetSink(target, bounds.rows);
   }
 
   async write(run: SinkInput): Promise<void> {
-    this.pending.push(...this.source.add(madeOnly(run)));
-    while (this.pending.length >= this.rowGroupRows) await this.flush();
+    for (const row of this.source.add(madeOnly(run))) await this.append(row);
+  }
+
+  private async append(row: Row): Promise<void> {
+    this.pending.push(row);
+    this.pendingTokens += this.source.tokens(row);
+    if (this.pending.length >= this.bounds.rows || this.pendingTokens >= this.bounds.tokens) await this.flush();
   }
 
   private async flush(): Promise<void> {
-    const batch = this.pending.splice(0, this.rowGroupRows);
+    const batch = this.pending;
+    this.pending = [];
+    this.pendingTokens = 0;
     this.rows += batch.length;
     await this.sink.write(this.source.columns(batch), batch.length);
   }
 
   async finish(): Promise<WrittenFile & { rows: number }> {
-    this.pending.push(...this.source.rest());
+    for (const row of this.source.rest()) await this.append(row);
     // A file without any row still has its columns.
-    if (this.pending.length === 0 && this.rows === 0) await this.flush();
-    while (this.pending.length > 0) await this.flush();
+    if (this.pending.length > 0 || this.rows === 0) await this.flush();
     return { ...(await this.sink.finish()), rows: this.rows };
   }
 

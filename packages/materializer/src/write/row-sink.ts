@@ -24,7 +24,8 @@ export async function openSink(target: ByteTarget, options: SinkOptions): Promis
   const packer = pack.max_tokens === null ? null : new Packer({ ...pack, max_tokens: pack.max_tokens });
   if (options.format !== "parquet") return new BytesSink(target, options.format, packer);
   const { openRowGroups } = await import("./row-group-sink.js");
-  return openRowGroups(target, packer, { rows: options.policy.output.row_group_rows, wide: options.wide });
+  const { row_group_rows: rows, row_group_tokens: tokens } = options.policy.output;
+  return openRowGroups(target, packer, { rows, tokens, wide: options.wide });
 }
 
 /** JSONL and msgpack: a row after the other. */

@@ -190,7 +190,8 @@ describe("scores and verdicts from files", () => {
     const turnRewards = put(root, "turns.csv", "trajectory_id,turn,reward\nt__1,0,0.5\nt__1,1,1\n");
     const policy = loadPolicy(null, { credit: "grpo-no-std" });
     const { runs } = await runsOf([join(root, "j")], { turnRewards, policy });
-    expect(runs.map((run) => run.samples[0]!.advantage)).toEqual([[0, 0.5], -0.5]);
+    expect(runs.map((run) => run.samples[0]!.advantage)).toEqual([null, -0.5]);
+    expect(runs.map((run) => run.samples[0]!.advantage_per_action)).toEqual([[0, 0.5], []]);
     expect(runs.map((run) => run.turn_rewards)).toEqual([[0.5, 1], null]);
     for (const format of ["parquet", "msgpack"] as const) {
       const out = join(root, `turns.${format}`);

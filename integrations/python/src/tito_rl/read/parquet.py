@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -49,16 +49,28 @@ def _run_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: row.get(name) for name in ("run_id", "group_id", "trial_id", "attempt", "reward", "excluded", "termination", "model")},
         "group": {"size": row.get("group_size")},
-        "scores": _pairs(row.get("scores")),
-        "metadata": _pairs(row.get("metadata")),
-        "sampling": json.loads(row["sampling"]) if isinstance(row.get("sampling"), str) else row.get("sampling"),
+        "scores": _pairs(row.get("scores"), "name", _score),
+        "metadata": _pairs(row.get("metadata"), "key", lambda pair: pair["value"]),
+        "sampling": _settings(row.get("sampling")),
     }
 
 
-def _pairs(value: Any) -> dict[str, Any]:
-    """A map column comes as pairs, JSON text as text."""
+def _pairs(value: Any, key: str, of: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:
+    """A list of records as a dict; earlier outputs hold JSON text."""
     if isinstance(value, str):
         return dict(json.loads(value))
-    if isinstance(value, list):
-        return dict(value)
-    return dict(value or {})
+    return {record[key]: of(record) for record in value or ()}
+
+
+def _score(record: Mapping[str, Any]) -> Any:
+    """A number has ``number``, a text ``text``, a boolean both, null neither."""
+    number, text = record["number"], record["text"]
+    if number is None:
+        return text
+    return number if text is None else text == "true"
+
+
+def _settings(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return list(json.loads(value))
+    return [json.loads(text) for text in value or ()]

@@ -60,7 +60,9 @@ def sample_of(run: Mapping[str, Any], sample: Mapping[str, Any], where: str) -> 
         spans=tuple(Span(s["start"], s["end"], s["kind"], s["turn"], s["reason"]) for s in sample["spans"]),
         turns=_turns(run, sample),
         version_spans=tuple(
-            VersionSpan(v["start"], v["end"], v["turn"], v["version"], v["number"]) for v in sample.get("version_spans") or ()
+            VersionSpan(span["start"], span["end"], turn["turn"], span["version"], span["number"])
+            for turn in sample.get("turns") or ()
+            for span in turn["weight_versions"]
         ),
         model=run.get("model"),
         group_size=group.get("size"),
@@ -74,8 +76,7 @@ def sample_of(run: Mapping[str, Any], sample: Mapping[str, Any], where: str) -> 
 def _turns(run: Mapping[str, Any], sample: Mapping[str, Any]) -> tuple[Turn, ...]:
     rows = sample.get("turns")
     if rows is not None:
-        names = ("turn", "lane", "finish_reason", "temperature", "top_p", "top_k", "min_p", "logprob_mode")
-        return tuple(Turn(*(row.get(name) for name in names)) for row in rows)
+        return tuple(Turn(**{name: row[name] for name in Turn.__dataclass_fields__}) for row in rows)
     # Outputs of versions that did not say it by turn: the run's settings hold for all turns when there is one set of them.
     settings = run.get("sampling") or []
     one = settings[0] if len(settings) == 1 else {}

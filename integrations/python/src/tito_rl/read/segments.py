@@ -28,6 +28,7 @@ _HEADER = 66
 _MAGIC = 0x7469746F
 _SEGMENT_HEADER, _TURN, _JOURNAL_HEADER, _COMMIT = 0x01, 0x02, 0x10, 0x12
 _FINISHED = ("stop", "length", "tool_calls")
+_SETTINGS = ("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty")
 _NEUTRAL: dict[str, tuple[float, ...]] = {
     "temperature": (1,), "top_p": (1,), "top_k": (0, -1), "min_p": (0,), "presence_penalty": (0,),
     "frequency_penalty": (0,), "repetition_penalty": (1,),
@@ -162,11 +163,10 @@ def _append(line: _Line, turn: dict[str, Any], number: int, where: str) -> None:
     line.spans.append(Span(len(prompt), end, "action", number, reason))
     line.tokens = np.concatenate([prompt, sampled]).astype(np.int32)
     line.logprobs = np.concatenate([line.logprobs, np.zeros(len(suffix)), np.where(finite, values, 0.0)]).astype(np.float32)
-    settings = turn["sampling"]
+    settings = {name: turn["sampling"].get(name) for name in _SETTINGS}
     line.turns[number] = Turn(
-        number, turn["lane"], turn["finish_reason"],
-        *(settings.get(name) for name in ("temperature", "top_p", "top_k", "min_p")), turn["logprob_mode"],
-    )  # fmt: skip
+        turn=number, lane=turn["lane"], finish_reason=turn["finish_reason"], logprob_mode=turn["logprob_mode"], **settings
+    )
     for span in turn["weight_versions"]:
         start, stop = len(prompt) + span["start"], len(prompt) + span["end"]
         line.versions.append(VersionSpan(start, stop, number, span["version"], oldest_version(span["version"])))
