@@ -1,6 +1,6 @@
 /**
  * `npm run check:full [PART…]`: what takes too long for every change. Each part is a command that can be run by itself; a part that cannot run here says why.
- * Parts: fresh-seeds, outside-data, random-trees, power-cuts, crash-loop, gateway, flat-memory, steady-memory, policy, rl-loop, vllm, llamacpp.
+ * Parts: fresh-seeds, outside-data, random-trees, power-cuts, crash-loop, gateway, flat-memory, steady-memory, policy, rl-loop, trainers, vllm, llamacpp.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -56,6 +56,7 @@ const PARTS: readonly { name: string; command: readonly string[]; env?: Record<s
   { name: "steady-memory", command: ["node", "--import", "tsx", "scripts/bench.ts", "steady"] },
   { name: "policy", command: ["node", "--import", "tsx", "scripts/train-policy.ts", "--measure"] },
   { name: "rl-loop", command: ["node", "--import", "tsx", "scripts/check-rl.ts"] },
+  { name: "trainers", command: ["node", "--import", "tsx", "scripts/trainers/prove.ts"] },
   { name: "vllm", command: ["bash", "scripts/e2e-vllm.sh"] },
   { name: "llamacpp", command: ["bash", "scripts/e2e-llamacpp.sh"] },
 ];

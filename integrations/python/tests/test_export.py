@@ -32,10 +32,10 @@ def test_a_padded_batch_needs_a_pad_id(tmp_path) -> None:
         export([made("a")], "verl", tmp_path / "batch.dp")
 
 
-def test_the_command_exits_1_for_what_a_trainer_cannot_express_and_64_for_wrong_input(goldens, tmp_path, capsys) -> None:
+def test_the_command_exits_65_for_what_a_trainer_cannot_express_and_64_for_wrong_input(goldens, tmp_path, capsys) -> None:
     assert main(["show", str(goldens / "default.jsonl"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] > 5
-    assert main(["check", "--for", "trl", str(goldens / "default.jsonl")]) == 1
+    assert main(["check", "--for", "trl", str(goldens / "default.jsonl")]) == 65
     assert "trl cannot express" in capsys.readouterr().err
     assert main(["check", "--for", "trl", str(tmp_path / "none.jsonl")]) == 64
     assert "no such file" in capsys.readouterr().err

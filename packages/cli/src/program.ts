@@ -13,6 +13,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
   ["materialize", async () => (await import("./commands/materialize.js")).registerMaterialize],
   ["inspect", async () => (await import("./commands/inspect.js")).registerInspect],
   ["verify", async () => (await import("./commands/verify.js")).registerVerify],
+  ["export", async () => (await import("./commands/export.js")).registerExport],
   ["explain", async () => (await import("./commands/explain.js")).registerExplain],
   ["import", async () => (await import("./commands/import.js")).registerImport],
   ["harness", async () => (await import("./commands/harness.js")).registerHarness],

@@ -34,6 +34,7 @@ export {
   TERMINATIONS,
   type Termination,
 } from "./recipe/reasons.js";
+export { TRAINERS, type Trainer } from "./recipe/trainers.js";
 export { FORMATS, type Format } from "./write/encoded-run.js";
 export { type OutputManifest, outputManifestSchema } from "./write/output-manifest.js";
 export { type RolloutRun, rolloutRunJsonSchema, rolloutRunSchema } from "./write/rollout-run.js";

@@ -128,7 +128,7 @@ function product(job: readonly OracleRun[], policy: Policy): { sources: RunSourc
   const runs = planRuns(sources, surveys, policy);
   return {
     sources,
-    made: runs.map(({ head, credit: given }, i) => makeRun(assembled[i]!, head, given, { wide: false })),
+    made: runs.map(({ head, credit: given }, i) => makeRun(assembled[i]!, head, given, { wide: false, policy })),
   };
 }
 

@@ -17,17 +17,17 @@ _EXAMPLES = """examples:
   tito-rl show samples.parquet
   tito-rl check --for verl samples.parquet
   tito-rl export --to slime samples.parquet rollout_0.pt
-exit codes: 0 done, 1 the trainer cannot express these samples, 64 wrong input"""
+exit codes: 0 done, 65 the trainer cannot express these samples, 64 wrong input"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line. Returns 0, 1 (the trainer cannot express the samples) or 64 (wrong input)."""
+    """The command line. Returns 0, 65 (the trainer cannot express the samples) or 64 (wrong input)."""
     options = _parser().parse_args(arguments)
     try:
         result = _COMMANDS[options.command](options)
     except TitoError as error:
         print(f"tito-rl: {error}", file=sys.stderr)
-        return 1 if hasattr(error, "problems") else 64
+        return 65 if hasattr(error, "problems") else 64
     print(json.dumps(result) if options.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
     return 0
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { TitoError } from "@tito/format";
-import type { PolicyFlags, Report } from "@tito/materializer";
+import type { PolicyFlags, Report, Trainer } from "@tito/materializer";
 import { Option } from "commander";
 import { startProgress } from "../progress.js";
 import { formatCount, printable, renderTable } from "../table.js";
@@ -17,6 +17,7 @@ interface MaterializeFlags extends Omit<PolicyFlags, "laneRules"> {
   turnRewards?: string;
   jobs?: number;
   resume?: boolean;
+  checkFor?: Trainer;
   printPolicy?: boolean;
   json?: boolean;
 }
@@ -77,6 +78,12 @@ export const registerMaterialize: Register = (program) => {
     .option("--shards <n>", "files of a directory output", wholeNumber("--shards", 1))
     .option("--jobs <n>", "worker threads; the output does not depend on it (default: 1)", wholeNumber("--jobs", 1))
     .option("--resume", "with a directory: keep the shards of an earlier or killed run that would come out the same")
+    .addOption(
+      new Option(
+        "--check-for <trainer>",
+        "refuse, before anything is written, what this trainer cannot express",
+      ).choices(["trl", "trl-async", "verl", "skyrl", "slime", "prime-rl", "tinker", "fireworks", "sft"]),
+    )
     .option("--json", "print the manifest as JSON")
     .action(runMaterialize);
 };
@@ -97,7 +104,7 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
   if (flags.out === undefined)
     throw new TitoError("usage", "--out is missing", { hint: "tito materialize trials/ --out samples.parquet" });
   const progress = startProgress("materializing");
-  const { out, format, rewards, exclusions, turnRewards, jobs, resume } = flags;
+  const { out, format, rewards, exclusions, turnRewards, jobs, resume, checkFor } = flags;
   const report = await materialize({
     paths,
     out,
@@ -108,6 +115,7 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
     turnRewards,
     jobs,
     resume,
+    checkFor,
     stdout: process.stdout,
     onProgress: ({ done, total }) => progress.update(done, total),
   }).finally(() => progress.finish());

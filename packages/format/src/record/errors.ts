@@ -26,6 +26,7 @@ export const ERROR_CODES = {
   bundle_invalid: { status: 500, exit: 65 },
   format_invalid: { status: 500, exit: 65 },
   format_limit: { status: 500, exit: 65 },
+  cannot_express: { status: 500, exit: 65 },
   damaged: { status: 500, exit: 2 },
   incomplete: { status: 500, exit: 1 },
   address_in_use: { status: 500, exit: 73 },

@@ -1,11 +1,22 @@
 /** What a trainer must know of a sample's turns: how each was sampled, and by which weights. Pure. */
 import type { EvidenceTurn } from "../read/evidence.js";
 import { versionNumber } from "../read/versions.js";
-import type { SampleTurn } from "../write/rollout-run.js";
+import type { SamplingDefaults, SamplingSetting } from "../recipe/sampling-settings.js";
 import type { PlannedSample, PlannedSpan } from "./build.js";
+import { statedSettings } from "./sampling.js";
 
-/** The turns of a sample's action spans, in order of their first token. */
-export function sampleTurns(sample: PlannedSample): SampleTurn[] {
+/** How one turn of a sample was sampled. A setting that nothing states is null. */
+export interface SampleTurn extends Record<SamplingSetting, number | null> {
+  turn: number;
+  lane: string;
+  finish_reason: string;
+  logprob_mode: EvidenceTurn["logprob_mode"];
+  /** Which weights made which tokens, `[start, end)` in the sample. `number`: the oldest version that it can be. */
+  weight_versions: { start: number; end: number; version: string; number: number | null }[];
+}
+
+/** The turns of a sample's action spans, in order of their first token. `defaults`: what the user states of settings that a turn does not. */
+export function sampleTurns(sample: PlannedSample, defaults: SamplingDefaults): SampleTurn[] {
   const spans = new Map<EvidenceTurn, PlannedSpan[]>();
   for (const span of sample.spans) {
     if (span.kind !== "action") continue;
@@ -18,30 +29,9 @@ export function sampleTurns(sample: PlannedSample): SampleTurn[] {
     lane: turn.lane,
     finish_reason: turn.finish_reason,
     logprob_mode: turn.logprob_mode,
-    ...settingsOf(turn.sampling),
+    ...statedSettings(turn.sampling, defaults),
     weight_versions: versionsOf(turn, own),
   }));
-}
-
-type Settings = Pick<
-  SampleTurn,
-  "temperature" | "top_p" | "top_k" | "min_p" | "presence_penalty" | "frequency_penalty" | "repetition_penalty"
->;
-
-function settingsOf(sampling: EvidenceTurn["sampling"]): Settings {
-  const number = (name: keyof Settings) => {
-    const value = sampling[name];
-    return typeof value === "number" && Number.isFinite(value) ? value : null;
-  };
-  return {
-    temperature: number("temperature"),
-    top_p: number("top_p"),
-    top_k: number("top_k"),
-    min_p: number("min_p"),
-    presence_penalty: number("presence_penalty"),
-    frequency_penalty: number("frequency_penalty"),
-    repetition_penalty: number("repetition_penalty"),
-  };
 }
 
 /** The turn's version spans, moved to where its ids stand in the sample and cut to those that it shows. */

@@ -3,7 +3,7 @@
  * A setting that nobody states is unknown, not neutral: engines fill it in from the model's generation_config.json or their own flags.
  */
 import type { EvidenceTurn } from "../read/evidence.js";
-import { FILLED_IN, SAMPLING_SETTINGS, type SamplingDefaults } from "../recipe/sampling-settings.js";
+import { FILLED_IN, SAMPLING_SETTINGS, type SamplingDefaults, type SamplingSetting } from "../recipe/sampling-settings.js";
 
 /** Settings that are off when a request leaves them out, with the values that change nothing. */
 const OFF_UNLESS_SET: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
@@ -90,6 +90,19 @@ export function behaviourDoubt(
 export function untoldSettings(sampling: Readonly<Record<string, unknown>>, defaults: SamplingDefaults): string[] {
   const settings = settingsOf(sampling, defaults);
   return SAMPLING_SETTINGS.filter((name) => typeof settings.get(name) !== "number");
+}
+
+/** The settings of a turn as numbers, with what the user states where the turn does not; null: nothing states it. */
+export function statedSettings(
+  sampling: Readonly<Record<string, unknown>>,
+  defaults: SamplingDefaults,
+): Record<SamplingSetting, number | null> {
+  const settings = settingsOf(sampling, defaults);
+  const number = (value: unknown) => (typeof value === "number" && Number.isFinite(value) ? value : null);
+  return Object.fromEntries(SAMPLING_SETTINGS.map((name) => [name, number(settings.get(name))])) as Record<
+    SamplingSetting,
+    number | null
+  >;
 }
 
 function settingsOf(sampling: Readonly<Record<string, unknown>>, defaults: SamplingDefaults): Settings {

@@ -4,11 +4,13 @@ import type { AssembledRun, AssembledTrajectory } from "../build/assemble.js";
 import type { PlannedSample } from "../build/build.js";
 import { sampleTurns, trainedTemperature, trainedVersions } from "../build/sample-turns.js";
 import { sampleWeight } from "../credit/credit.js";
+import type { Policy } from "../recipe/policy.js";
 import type { MadeRun, MadeSample, RunHead } from "../write/rollout-run.js";
 
 export interface MakeContext {
   /** Log probabilities are float64 instead of float32. */
   wide: boolean;
+  policy: Policy;
 }
 
 /** What credit decided for a run. */
@@ -24,9 +26,7 @@ export function makeRun(run: AssembledRun, head: RunHead, credit: RunCredit, con
   let turnsBefore = 0;
   for (const trajectory of run.trajectories) {
     for (const planned of trajectory.built.samples) {
-      samples.push(
-        makeSample(planned, { trajectory, head, credit, turnsBefore, index: samples.length, wide: context.wide }),
-      );
+      samples.push(makeSample(planned, { trajectory, head, credit, turnsBefore, index: samples.length, ...context }));
     }
     turnsBefore += trajectory.evidence.turns.length;
   }
@@ -41,13 +41,12 @@ function makeSample(
     credit: RunCredit;
     turnsBefore: number;
     index: number;
-    wide: boolean;
-  },
+  } & MakeContext,
 ): MadeSample {
   const { head, trajectory } = at;
   const arrays = fillArrays(planned, at.wide);
   const { trajectory_id } = trajectory.evidence;
-  const turns = sampleTurns(planned);
+  const turns = sampleTurns(planned, at.policy.select.sampling_defaults);
   assertSample(planned, arrays, `run ${head.run_id} sample ${at.index} (trajectory ${trajectory_id})`);
   return {
     sample_index: at.index,

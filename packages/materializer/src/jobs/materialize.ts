@@ -12,12 +12,14 @@ import { commonParent } from "../read/order.js";
 import { digestFile } from "../read/read.js";
 import { toolWarning } from "../read/tool-use.js";
 import { loadPolicy, type Policy, policyDigest } from "../recipe/policy.js";
+import type { Trainer } from "../recipe/trainers.js";
 import { type ByteTarget, FileTarget, StreamTarget } from "../write/byte-target.js";
 import type { Format } from "../write/encoded-run.js";
 import { manifestPath, type OutputFile, type OutputManifest } from "../write/output-manifest.js";
 import { type Place, placeOf, refuseInput } from "../write/output-place.js";
 import { encodesRuns, openSink } from "../write/row-sink.js";
 import { closeShards, noteShard, openShards } from "../write/shards.js";
+import { checkTrainer } from "./check-trainer.js";
 import { findingWarnings } from "./finding-warnings.js";
 import { Jobs } from "./jobs.js";
 import { MATERIALIZER_VERSION, type PlannedFile, type PlannedRun, planFiles, planRuns } from "./plan.js";
@@ -50,6 +52,8 @@ export interface MaterializeOptions {
   jobs?: number | undefined;
   /** Keep the shards of an earlier run whose plan is unchanged. Directories only. */
   resume?: boolean | undefined;
+  /** Refuse, before anything is written, what this trainer cannot express. */
+  checkFor?: Trainer | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
   stdout?: Writable | undefined;
 }
@@ -95,6 +99,7 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
     const surveys = await surveyAll(job, sources, { root, newestVersion });
     const wide = policy.output.logprobs === "float64";
     const runs = planRuns(sources, surveys, policy);
+    if (options.checkFor !== undefined) checkRuns(options.checkFor, runs, surveys, policy);
     const planned = planFiles(runs, { ...place, policy, wide, newestVersion });
     const earlier = place.directory ? openShards(place.path!, options.resume === true) : [];
     const { outputs, kept } = await writeFiles(job, planned, { earlier, wide, newestVersion });
@@ -132,6 +137,24 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
   } finally {
     await jobs.close();
   }
+}
+
+/** The runs that train, as the trainer's rules see them. */
+function checkRuns(trainer: Trainer, runs: readonly PlannedRun[], surveys: readonly RunSurvey[], policy: Policy): void {
+  if (policy.pack.max_tokens !== null) {
+    throw new TitoError("usage", "--check-for looks at samples, and packed rows hold several", {
+      hint: "leave --pack-max-tokens out; trainers pack by themselves",
+    });
+  }
+  const checked = runs.flatMap(({ head, credit }, i) => {
+    if (head.weight === 0) return [];
+    const samples = surveys[i]!.samples.flatMap(({ trainer: facts }, index) =>
+      facts === null ? [] : [{ index, facts }],
+    );
+    const { run_id, group_id } = head;
+    return [{ run_id, group_id, per_action: credit.per_turn, samples, has_advantage: credit.advantages !== null }];
+  });
+  checkTrainer(trainer, checked);
 }
 
 function findRuns(options: MaterializeOptions) {

@@ -1,4 +1,5 @@
 /** Pass one over a run: everything about it but its arrays. What credit needs is known after this. */
+
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type AssembledRun, assembleRun } from "../build/assemble.js";
@@ -15,6 +16,7 @@ import { versionNumbers } from "../read/versions.js";
 import { canonicalJson } from "../recipe/canonical-json.js";
 import type { Policy } from "../recipe/policy.js";
 import type { RunHead } from "../write/rollout-run.js";
+import { type TrainerFacts, trainerFacts } from "./check-trainer.js";
 import { type Findings, findingsOf } from "./findings.js";
 
 /** What pass one tells about a run. `head.group` and `head.weight` are filled in by credit. */
@@ -22,7 +24,7 @@ export interface RunSurvey {
   head: RunHead;
   /** One reward, or one per turn; null while unknown. */
   rewards: number[] | null;
-  samples: { tokens: number; trained_tokens: number; action_spans: number }[];
+  samples: { tokens: number; trained_tokens: number; action_spans: number; trainer: TrainerFacts | null }[];
   /** Recorded log probabilities that float32 does not hold exactly. */
   beyond_float32: number;
   uncaptured: [string, number][];
@@ -67,7 +69,7 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     finished: source.facts?.kind === "harbor",
   });
   const turns = evidence.reduce((sum, each) => sum + each.turns.length, 0);
-  const samples = run.trajectories.flatMap(({ built }) => built.samples.map(sampleSize));
+  const samples = run.trajectories.flatMap(({ built }) => built.samples.map((sample) => sampleFacts(sample, policy)));
   const { run_id, trial_id, attempt } = source;
   const task = taskOf(source);
   const names = {
@@ -147,9 +149,10 @@ function beyondFloat32({ logprobs }: EvidenceTurn): number {
   );
 }
 
-function sampleSize(sample: AssembledRun["trajectories"][number]["built"]["samples"][number]) {
+function sampleFacts(sample: AssembledRun["trajectories"][number]["built"]["samples"][number], policy: Policy) {
   const action_spans = sample.spans.filter((span) => span.kind === "action").length;
-  return { tokens: sample.length, trained_tokens: sample.trained_tokens, action_spans };
+  const trainer = trainerFacts(sample, policy.select.sampling_defaults);
+  return { tokens: sample.length, trained_tokens: sample.trained_tokens, action_spans, trainer };
 }
 
 /** Ids and settings that the trajectories recorded. A setting that changed within the run is told under `conflicts`. */

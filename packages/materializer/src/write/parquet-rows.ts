@@ -14,7 +14,7 @@ import {
   textListColumn,
 } from "./columns.js";
 import type { PackedSample } from "./pack.js";
-import type { MadeRun, MadeSample, RunHead, SampleTurn, Span } from "./rollout-run.js";
+import type { MadeRun, MadeSample, RunHead, Span } from "./rollout-run.js";
 
 /** A row: a run, and one of its samples or null when it has none. */
 export interface SampleRow {
@@ -26,6 +26,8 @@ export function rowsOf(run: MadeRun): SampleRow[] {
   if (run.samples.length === 0) return [{ head: run.head, sample: null }];
   return run.samples.map((sample) => ({ head: run.head, sample }));
 }
+
+type SampleTurn = MadeSample["turns"][number];
 
 const SPAN_FIELDS = fieldsOf<Span>({
   start: { int: (span) => span.start },

@@ -16,7 +16,7 @@ export const spanSchema = z.strictObject({
 });
 
 /** How one turn of a sample was sampled. A setting that is not on record is null; what it was then is not known. */
-export const sampleTurnSchema = z.strictObject({
+const sampleTurnSchema = z.strictObject({
   turn: z.int().min(0),
   lane: text,
   finish_reason: text,
@@ -133,7 +133,6 @@ export type RunHead = z.infer<typeof runHeadSchema>;
 /** A run as JSON holds it. In memory the arrays are typed arrays; see {@link MadeSample}. */
 export type RolloutRun = z.infer<typeof rolloutRunSchema>;
 export type Span = z.infer<typeof spanSchema>;
-export type SampleTurn = z.infer<typeof sampleTurnSchema>;
 
 /** A sample with typed arrays, ready for a writer. */
 export interface MadeSample extends Omit<RolloutRun["samples"][number], "tokens" | "loss_mask" | "logprobs"> {
