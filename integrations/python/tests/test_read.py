@@ -87,7 +87,7 @@ def test_a_flipped_byte_is_an_error_and_a_torn_tail_is_not(segments, tmp_path) -
         list(frames(torn))
 
 
-@pytest.mark.parametrize(("version", "number"), [("120..125", 120), ("step-7", 7), ("v2", 2), ("latest", None), ("step-9..step-12", 9)])
+@pytest.mark.parametrize(("version", "number"), [("120..125", 120), ("step-7", 7), ("v2", 2), ("latest", None), ("step-9..step-12", 9), ("9..latest", None)])
 def test_the_oldest_version_of_a_range_counts(version: str, number: int | None) -> None:
     assert oldest_version(version) == number
 

@@ -3,7 +3,7 @@
  * of its run. Pure.
  */
 import type { Policy } from "../recipe/policy.js";
-import type { ReadPacked } from "./read-output.js";
+import { advantageOf, type ReadPacked } from "./read-output.js";
 
 type Part = ReadPacked["parts"][number];
 
@@ -41,7 +41,7 @@ export class PackedAudit {
   private part(part: Part, where: string): void {
     this.samples += 1;
     this.weight += part.weight;
-    if (part.excluded !== null && (part.advantage !== null || part.weight !== 0))
+    if (part.excluded !== null && (advantageOf(part) !== null || part.weight !== 0))
       this.problem(`${where}: excluded, and has an advantage or a weight`);
     const key = JSON.stringify([part.run_id, part.trial_id, part.attempt]);
     const known = this.runs.get(key);
@@ -65,7 +65,7 @@ export class PackedAudit {
       if (policy.credit.weight === "run" && weight !== 0 && Math.abs(weight - 1) > TOLERANCE)
         this.problem(`${where}: the samples of its run weigh ${weight}`);
       const { advantage, reward } = part;
-      if (policy.credit.rule !== "none" && part.excluded === null && reward !== null && advantage === null)
+      if (policy.credit.rule !== "none" && part.excluded === null && reward !== null && advantageOf(part) === null)
         this.problem(`${where}: a reward of ${reward} and no advantage`);
       if (typeof advantage !== "number" || reward === null) continue;
       const key = JSON.stringify([part.group_id, reward]);

@@ -1,6 +1,6 @@
 /** What a trainer must know of a sample's turns: how each was sampled, and by which weights. Pure. */
 import type { EvidenceTurn } from "../read/evidence.js";
-import { versionNumber } from "../read/versions.js";
+import { versionNumbers } from "../read/versions.js";
 import type { SamplingDefaults, SamplingSetting } from "../recipe/sampling-settings.js";
 import type { PlannedSample, PlannedSpan } from "./build.js";
 import { statedSettings } from "./sampling.js";
@@ -44,7 +44,7 @@ function versionsOf(turn: EvidenceTurn, spans: readonly PlannedSpan[]): SampleTu
       start: Math.max(start + offset, first.start),
       end: Math.min(end + offset, last.end),
       version,
-      number: versionNumber(version),
+      number: versionNumbers(version)?.oldest ?? null,
     }))
     .filter(({ start, end }) => start < end);
 }
@@ -66,10 +66,13 @@ export function trainedVersions(
   const numbers = turns
     .flatMap(({ weight_versions }) => weight_versions)
     .filter(({ start, end }) => trained.some((span) => span.start < end && start < span.end))
-    .map(({ number }) => number);
-  const known = numbers.filter((number) => number !== null);
+    .map(({ version }) => versionNumbers(version));
+  const known = numbers.filter((ends) => ends !== null);
   if (known.length === 0 || known.length < numbers.length) return none;
-  return { version_min: Math.min(...known), version_max: Math.max(...known) };
+  return {
+    version_min: Math.min(...known.map(({ oldest }) => oldest)),
+    version_max: Math.max(...known.map(({ newest }) => newest)),
+  };
 }
 
 function trainedTurns(sample: PlannedSample): Set<number> {

@@ -197,10 +197,9 @@ def _reason(turn: dict[str, Any], finite: np.ndarray) -> str:
 
 
 def oldest_version(version: str) -> int | None:
-    """The number that a version's name ends with; of a range ``120..125`` the oldest, 120. None when there is none."""
-    digits = version.split("..", 1)[0]
-    tail = digits[len(digits.rstrip("0123456789")) :]
-    return int(tail) if 0 < len(tail) <= 15 else None
+    """The number that a version's name ends with; of a range ``120..125`` the oldest, 120. None when an end has none."""
+    tails = [name[len(name.rstrip("0123456789")) :][-15:] for name in version.split("..")]
+    return min(map(int, tails)) if all(tails) else None
 
 
 def _mask_of(line: _Line) -> np.ndarray:
