@@ -3,7 +3,12 @@
  * A setting that nobody states is unknown, not neutral: engines fill it in from the model's generation_config.json or their own flags.
  */
 import type { EvidenceTurn } from "../read/evidence.js";
-import { FILLED_IN, SAMPLING_SETTINGS, type SamplingDefaults, type SamplingSetting } from "../recipe/sampling-settings.js";
+import {
+  FILLED_IN,
+  SAMPLING_SETTINGS,
+  type SamplingDefaults,
+  type SamplingSetting,
+} from "../recipe/sampling-settings.js";
 
 /** Settings that are off when a request leaves them out, with the values that change nothing. */
 const OFF_UNLESS_SET: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([

@@ -1,6 +1,5 @@
 /** Columns of the two Parquet outputs: one row a sample with the run's columns repeated, or one row a packed sample. */
 
-import { compareText } from "../read/order.js";
 import { canonicalJson } from "../recipe/canonical-json.js";
 import {
   type Column,
@@ -87,7 +86,7 @@ const EVIDENCE_FIELDS = fieldsOf<RunHead["evidence"][number]>({
 
 /** In an order that does not depend on how the record was made. */
 function sortedEntries<T>(record: Readonly<Record<string, T>>): [string, T][] {
-  return Object.entries(record).sort(([a], [b]) => compareText(a, b));
+  return Object.entries(record).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 }
 
 const NO_IDS = new Int32Array(0);

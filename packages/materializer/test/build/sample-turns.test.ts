@@ -1,6 +1,7 @@
 /** What a row says of its turns: settings, and which weights made which of its tokens. */
-import { join, resolve } from "node:path";
+
 import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { materialize } from "../../src/jobs/materialize.js";
 import { loadPolicy } from "../../src/recipe/policy.js";
@@ -19,33 +20,36 @@ async function runs(policy: string | null): Promise<RolloutRun[]> {
 const hash = (text: string) => [...text].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) | 0, 7);
 
 describe("a sample's turns", () => {
-  it.each(["build: {split: segment}", "build: {split: turn}"])("cover its action spans with versions, under %s", async (policy) => {
-    let seen = 0;
-    for (const { samples } of await runs(policy)) {
-      for (const { spans, turns, version_min, version_max, loss_mask } of samples) {
-        const actions = spans.filter((span) => span.kind === "action");
-        expect(turns.map(({ turn }) => turn)).toEqual([...new Set(actions.map(({ turn }) => turn))]);
-        for (const { turn, weight_versions } of turns) {
-          const own = actions.filter((span) => span.turn === turn);
-          expect(weight_versions[0]!.start).toBe(own[0]!.start);
-          expect(weight_versions.at(-1)!.end).toBe(own.at(-1)!.end);
-          for (const [i, span] of weight_versions.entries())
-            expect(span.start).toBe(i === 0 ? own[0]!.start : weight_versions[i - 1]!.end);
-          seen += 1;
+  it.each(["build: {split: segment}", "build: {split: turn}"])(
+    "cover its action spans with versions, under %s",
+    async (policy) => {
+      let seen = 0;
+      for (const { samples } of await runs(policy)) {
+        for (const { spans, turns, version_min, version_max, loss_mask } of samples) {
+          const actions = spans.filter((span) => span.kind === "action");
+          expect(turns.map(({ turn }) => turn)).toEqual([...new Set(actions.map(({ turn }) => turn))]);
+          for (const { turn, weight_versions } of turns) {
+            const own = actions.filter((span) => span.turn === turn);
+            expect(weight_versions[0]!.start).toBe(own[0]!.start);
+            expect(weight_versions.at(-1)!.end).toBe(own.at(-1)!.end);
+            for (const [i, span] of weight_versions.entries())
+              expect(span.start).toBe(i === 0 ? own[0]!.start : weight_versions[i - 1]!.end);
+            seen += 1;
+          }
+          const numbers = turns.flatMap(({ weight_versions }) =>
+            weight_versions
+              .filter(({ start, end }) => loss_mask.slice(start, end).includes(1))
+              .map(({ number }) => number),
+          );
+          const known = numbers.length > 0 && !numbers.includes(null);
+          expect([version_min, version_max]).toEqual(
+            known ? [Math.min(...(numbers as number[])), Math.max(...(numbers as number[]))] : [null, null],
+          );
         }
-        const numbers = turns.flatMap(({ weight_versions }) =>
-          weight_versions
-            .filter(({ start, end }) => loss_mask.slice(start, end).includes(1))
-            .map(({ number }) => number),
-        );
-        const known = numbers.length > 0 && !numbers.includes(null);
-        expect([version_min, version_max]).toEqual(
-          known ? [Math.min(...(numbers as number[])), Math.max(...(numbers as number[]))] : [null, null],
-        );
       }
-    }
-    expect(seen).toBeGreaterThan(5);
-  });
+      expect(seen).toBeGreaterThan(5);
+    },
+  );
 
   it("say the settings of the record, those that the user states, and null for what nobody states", async () => {
     const turns = (await runs(null)).flatMap(({ samples }) => samples.flatMap((sample) => sample.turns));

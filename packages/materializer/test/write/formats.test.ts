@@ -131,7 +131,20 @@ describe("output formats", () => {
       if ("packed" in row || row.sample === null || row.sample.trained_tokens === 0) return [];
       const { run_id, trial_id, attempt, group_id, reward, excluded } = row.run;
       const { sample_index, advantage, advantage_per_action, weight } = row.sample;
-      return [{ run_id, trial_id, attempt, group_id, reward, excluded, sample: sample_index, advantage, advantage_per_action, weight }];
+      return [
+        {
+          run_id,
+          trial_id,
+          attempt,
+          group_id,
+          reward,
+          excluded,
+          sample: sample_index,
+          advantage,
+          advantage_per_action,
+          weight,
+        },
+      ];
     });
     expect(new Set(expected.map((part) => part.excluded))).toEqual(new Set(["poor", null]));
     expect(new Set(expected.map((part) => part.group_id)).size).toBe(2);
