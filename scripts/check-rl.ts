@@ -18,18 +18,27 @@ interface Arm {
   readonly held_out: readonly { readonly version: number; readonly low: number; readonly high: number }[];
 }
 
+interface Results {
+  readonly arms: readonly Arm[];
+  readonly runs: readonly {
+    readonly arm: string;
+    readonly seed: number;
+    readonly iterations: readonly { readonly gradient_norm: number }[];
+  }[];
+}
+
 const problems: string[] = [];
 const must = (holds: boolean, claim: string): void => {
   console.log(`${holds ? "holds" : "FAILS"}: ${claim}`);
   if (!holds) problems.push(claim);
 };
 
-threeSeeds();
-torchLoop();
+torchLoop(threeSeeds());
 process.exitCode = problems.length === 0 ? 0 : 1;
 
-function threeSeeds(): void {
-  const arms = demo(["--seed", "1,2,3"]);
+/** Says how long tito's first gradient was with seed 1. */
+function threeSeeds(): number {
+  const { arms, runs } = demo(["--seed", "1,2,3"]);
   const [tito, transcript] = [find(arms, "tito"), find(arms, "transcript")];
   factsOfTito(tito);
   must(
@@ -41,16 +50,20 @@ function threeSeeds(): void {
     last(tito).low > last(transcript).high,
     "after the last step the intervals of tito and transcript do not overlap",
   );
+  return runs.find(({ arm, seed }) => arm === "tito" && seed === 1)!.iterations[0]!.gradient_norm;
 }
 
-function torchLoop(): void {
+function torchLoop(ownGradientNorm: number): void {
   const python = process.env.TITO_TORCH_PYTHON ?? "python3";
   if (spawnSync(python, ["-c", MODULES], { stdio: "ignore" }).status !== 0) {
     console.log(`SKIPPED the loop with PyTorch: ${python} cannot ${MODULES}; name one that can by TITO_TORCH_PYTHON`);
     return;
   }
-  const tito = find(demo(["--trainer", "torch", "--python", python]), "tito");
+  const { arms, runs } = demo(["--seed", "1", "--trainer", "torch", "--python", python]);
+  const tito = find(arms, "tito");
   factsOfTito(tito);
+  const off = Math.abs(runs[0]!.iterations[0]!.gradient_norm / ownGradientNorm - 1);
+  must(off < 1e-4, "on the same rollouts PyTorch's gradient is as long as ours");
   must(last(tito).low > tito.held_out[0]!.high, "trained by PyTorch, the policy solves more than at the start");
 }
 
@@ -59,11 +72,11 @@ function factsOfTito(tito: Arm): void {
   must(tito.ratio_off_max < 1e-3, "recorded and recomputed log probabilities give ratio 1 within 1e-3");
 }
 
-function demo(flags: readonly string[]): Arm[] {
+function demo(flags: readonly string[]): Results {
   const out = mkdtempSync(join(tmpdir(), "tito-check-rl-"));
   const run = spawnSync(process.execPath, ["--import", "tsx", DEMO, "--out", out, ...flags], { stdio: "inherit" });
   if (run.status !== 0) throw new Error(`demo:rl ${flags.join(" ")} ended with exit code ${run.status}`);
-  return (JSON.parse(readFileSync(join(out, "results.json"), "utf8")) as { arms: Arm[] }).arms;
+  return JSON.parse(readFileSync(join(out, "results.json"), "utf8")) as Results;
 }
 
 const find = (arms: readonly Arm[], name: string): Arm => arms.find(({ arm }) => arm === name)!;

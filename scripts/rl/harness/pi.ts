@@ -11,7 +11,7 @@ import {
   type ToolDefinition,
 } from "@earendil-works/pi-coding-agent";
 import { DEMO_TOOLS, SYSTEM_PROMPT } from "@tito/reference-engine";
-import type { Harness, Play, Transcript, TranscriptMessage } from "./rollout.js";
+import { CALLS_MAX, type Harness, type Play, type Transcript, type TranscriptMessage } from "./rollout.js";
 import { useTool } from "./tools.js";
 
 const PROVIDER = "tito";
@@ -47,8 +47,13 @@ export const playPi: Harness = async (play) => {
   });
   const abort = () => void session.abort();
   play.signal.addEventListener("abort", abort, { once: true });
+  let calls = 0;
+  session.subscribe((event) => {
+    if (event.type === "turn_end" && ++calls === CALLS_MAX) abort();
+  });
   try {
     await session.prompt(play.prompt);
+    play.signal.throwIfAborted();
     return transcriptOf(session.systemPrompt, session.messages);
   } finally {
     play.signal.removeEventListener("abort", abort);
@@ -98,7 +103,8 @@ function transcriptOf(systemPrompt: string, messages: readonly PiMessage[]): Tra
         case "toolResult":
           return [{ role: "tool", content: textOf(message.content), ...plain }];
         case "assistant":
-          return [assistantOf(message)];
+          // Cut off by the limit of calls: nothing of it was used.
+          return message.stopReason === "aborted" ? [] : [assistantOf(message)];
         default:
           return [];
       }
@@ -107,8 +113,7 @@ function transcriptOf(systemPrompt: string, messages: readonly PiMessage[]): Tra
 }
 
 function assistantOf(message: Extract<PiMessage, { role: "assistant" }>): TranscriptMessage {
-  if (message.stopReason === "error" || message.stopReason === "aborted")
-    throw new Error(`Pi gave up: ${message.errorMessage ?? message.stopReason}`);
+  if (message.stopReason === "error") throw new Error(`Pi gave up: ${message.errorMessage}`);
   const thoughts = message.content.flatMap((part) => (part.type === "thinking" ? [part.thinking] : []));
   const text = textOf(message.content);
   return {

@@ -23,6 +23,9 @@ export interface TranscriptMessage {
   readonly toolCalls: readonly { readonly name: string; readonly arguments: Record<string, unknown> }[];
 }
 
+/** Model calls of one rollout; a policy that never ends is stopped behind them. */
+export const CALLS_MAX = 6;
+
 /** Everything that the harness knows afterwards: no token, no log probability. */
 export type Transcript = readonly TranscriptMessage[];
 

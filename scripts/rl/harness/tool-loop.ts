@@ -1,10 +1,9 @@
 /** The second harness: a tool loop of forty lines on the OpenAI SDK. It echoes what it got, as such loops do. */
 import { DEMO_TOOLS, SYSTEM_PROMPT } from "@tito/reference-engine";
 import OpenAI from "openai";
-import type { Harness, Transcript, TranscriptMessage } from "./rollout.js";
+import { CALLS_MAX, type Harness, type Transcript, type TranscriptMessage } from "./rollout.js";
 import { useTool } from "./tools.js";
 
-const CALLS_MAX = 6;
 const DATE = new Date().toISOString().slice(0, 10);
 
 type Message = OpenAI.ChatCompletionMessageParam;

@@ -42,29 +42,35 @@ async function demo(out: string, flags: readonly string[]) {
   return { exitCode: run.exitCode, stderr: run.stderr, of };
 }
 
-/** Command lines of all processes that have to do with the directory. */
-function processesAbout(path: string): string[] {
+/** All processes that have to do with the directory, by their command lines. */
+function findProcesses(path: string): { pid: number; line: string }[] {
   return readdirSync("/proc").flatMap((pid) => {
     try {
       const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-      return line.includes(path) ? [line.replaceAll("\0", " ")] : [];
+      return line.includes(path) ? [{ pid: Number(pid), line: line.replaceAll("\0", " ") }] : [];
     } catch {
       return [];
     }
   });
 }
 
-/** Starts the demo and interrupts it as Ctrl-C does, once the first step is done. */
-async function interruptAfterFirstStep(out: string, flags: readonly string[]) {
+const processesAbout = (path: string): string[] => findProcesses(path).map(({ line }) => line);
+
+/** Starts the demo and, once the first step is done, interrupts it as Ctrl-C does, or does what `act` does. */
+async function interruptAfterFirstStep(
+  out: string,
+  flags: readonly string[],
+  act = (demoPid: number, _pids: readonly { pid: number; line: string }[]) => process.kill(demoPid, "SIGINT"),
+) {
   const child = spawn(process.execPath, commandLine(out, flags), { cwd: root, stdio: ["ignore", "ignore", "pipe"] });
   let text = "";
-  let whileRunning: string[] = [];
+  let whileRunning: { pid: number; line: string }[] = [];
   child.stderr.setEncoding("utf8");
   child.stderr.on("data", (chunk: string) => {
     text += chunk;
     if (whileRunning.length > 0 || !/tito samples +0 /.test(text)) return;
-    whileRunning = processesAbout(out);
-    child.kill("SIGINT");
+    whileRunning = findProcesses(out);
+    act(child.pid!, whileRunning);
   });
   const exitCode = await new Promise<number | null>((done) => child.once("close", done));
   return { exitCode, text, whileRunning };
@@ -89,7 +95,7 @@ describe("three steps of the RL loop with real harnesses", () => {
     "leave no process when they are interrupted, go on where they stopped, and keep their facts",
     async () => {
       const interrupted = await interruptAfterFirstStep(out, flags);
-      expect(interrupted.whileRunning.filter((line) => line.includes("main.js")).length).toBeGreaterThan(0);
+      expect(interrupted.whileRunning.filter(({ line }) => line.includes("main.js")).length).toBeGreaterThan(0);
       expect(interrupted.exitCode, interrupted.text).toBe(130);
       expect(interrupted.text).toContain(`--resume --out ${out}`);
       expect(processesAbout(out)).toEqual([]);
@@ -125,6 +131,29 @@ describe("three steps of the RL loop with real harnesses", () => {
     },
     LOADED_MACHINE_MS,
   );
+});
+
+describe("a loop whose programs are killed", () => {
+  const flags = ["--arms", "tito", "--tasks", "1", "--rollouts", "2", "--held-out", "0", "--harness", "tool-loop"];
+
+  it("leaves no process: an arm notices that the demo is gone, and stops its engine and its gateway", async () => {
+    const out = join(dir, "demo-killed");
+    const { exitCode, whileRunning } = await interruptAfterFirstStep(out, flags, (demoPid) =>
+      process.kill(demoPid, "SIGKILL"),
+    );
+    expect(exitCode).toBe(null);
+    await Promise.all(whileRunning.map(({ pid }) => execa("tail", [`--pid=${pid}`, "-f", "/dev/null"])));
+    expect(processesAbout(out)).toEqual([]);
+  });
+
+  it("leaves no process: the demo ends what a killed arm left behind, and says which arm it was", async () => {
+    const out = join(dir, "arm-killed");
+    const { exitCode, text } = await interruptAfterFirstStep(out, flags, (_, all) =>
+      process.kill(all.find(({ line }) => line.includes("arm-program"))!.pid, "SIGKILL"),
+    );
+    expect([exitCode, text]).toEqual([1, expect.stringContaining("tito: its program ended with SIGKILL")]);
+    expect(processesAbout(out)).toEqual([]);
+  });
 });
 
 describe("one step of staleness", () => {
