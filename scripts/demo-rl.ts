@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseFlags, USAGE } from "./rl/flags.js";
+import { parseFlags, resumeCommand, USAGE } from "./rl/flags.js";
 import type { ArmOptions } from "./rl/loop/arm.js";
 import type { IterationRow } from "./rl/loop/iteration-row.js";
 import { runArms } from "./rl/loop/run-arms.js";
@@ -44,7 +44,7 @@ try {
   finish(results);
 } catch (error) {
   if (interrupted.signal.aborted) {
-    say(`\ninterrupted; no process is left. Go on: npm run demo:rl -- --resume --out ${out}`);
+    say(`\ninterrupted; no process is left. Go on: ${resumeCommand(process.argv.slice(2), out)}`);
     process.exitCode = 130;
   } else {
     console.error(`demo:rl: ${error instanceof CannotResume ? error.message : ((error as Error).stack ?? error)}`);

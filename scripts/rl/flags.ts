@@ -54,6 +54,14 @@ export function parseFlags(args: readonly string[]): ParsedFlags {
   }
 }
 
+/** The command that goes on with an interrupted run: its own flags, `--resume` and where it is. */
+export function resumeCommand(args: readonly string[], out: string): string {
+  const kept = args.filter(
+    (arg, index) => arg !== "--resume" && arg !== "--out" && args[index - 1] !== "--out" && !arg.startsWith("--out="),
+  );
+  return ["npm run demo:rl --", ...kept, "--resume", "--out", out].join(" ");
+}
+
 function readValues(args: readonly string[]) {
   const text = { type: "string" } as const;
   const bit = { type: "boolean" } as const;

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { parseFlags } from "../../rl/flags.js";
+import { parseFlags, resumeCommand } from "../../rl/flags.js";
 import type { HeldOut, IterationRow } from "../../rl/loop/iteration-row.js";
 import type { LoopOptions } from "../../rl/loop/options.js";
 import { CannotResume, RunState } from "../../rl/loop/run-state.js";
@@ -102,6 +102,15 @@ describe("the command line", () => {
     });
     expect(parseFlags(["--stale", "1"])).toMatchObject({ flags: { loop: { stale: 1, maxVersionAge: 1 } } });
     expect(parseFlags(["--help"])).toEqual({ kind: "help" });
+  });
+
+  it("of a resumed run has the flags that it was started with", () => {
+    const again = "npm run demo:rl -- --seed 1,2 --stale 1 --resume --out /tmp/run";
+    for (const args of [
+      ["--seed", "1,2", "--out", "here", "--stale", "1"],
+      ["--out=x", "--seed", "1,2", "--resume", "--stale", "1"],
+    ])
+      expect(resumeCommand(args, "/tmp/run")).toBe(again);
   });
 
   it.each([
