@@ -105,7 +105,8 @@ export function readEvidence(dir: string, name: string, rules: readonly LaneRule
     }),
   );
   const segments = segmentsOf(log, joined, turns);
-  const lines = markDamage(segments);
+  const areProven = log.gaps.length === 0 && ["complete", "incomplete"].includes(verdict.status);
+  const lines = markDamage(segments, areProven);
   return {
     trajectory_id,
     path: name,
