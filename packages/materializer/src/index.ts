@@ -3,6 +3,9 @@
  * It never changes what was captured.
  */
 
+export { type StatsOptions, type StatsResult, statsOf } from "./across/stats.js";
+export { renderStats } from "./across/stats-report.js";
+export type { Stats } from "./across/sum-figures.js";
 export { type OutputRow, type ReadPacked, type ReadRun, type ReadSample, readOutput } from "./audit/read-output.js";
 export { type OutputVerdict, type VerifyOptions, verifyOutput } from "./audit/verify-output.js";
 export { assertSample, fillArrays, type SampleArrays } from "./build/arrays.js";

@@ -1,6 +1,6 @@
 import { findTrajectories, TitoError } from "@tito/format";
 import { collect, type Register, wholeNumber } from "./command.js";
-import { readLaneRules } from "./lane-rules.js";
+import { readPolicy } from "./policy-flags.js";
 
 interface ExplainFlags {
   turn?: number;
@@ -51,14 +51,6 @@ export const registerExplain: Register = (program) => {
       console.log(flags.json === true ? JSON.stringify(explained) : renderTokenExplanation(explained));
     });
 };
-
-async function readPolicy({ policy: file, laneRules }: ExplainFlags) {
-  if (file === undefined && laneRules === undefined) return undefined;
-  const { readPolicyFile } = await import("./materialize.js");
-  const { loadPolicy } = await import("@tito/materializer");
-  const flags = { laneRules: await readLaneRules(laneRules) };
-  return file === undefined ? loadPolicy(null, flags) : loadPolicy(readPolicyFile(file), flags, file);
-}
 
 function oneTrajectory(paths: readonly string[]): string {
   const found = findTrajectories(paths);

@@ -121,6 +121,7 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
   }).finally(() => progress.finish());
   const print = out === "-" ? console.error : console.log;
   print(flags.json === true ? JSON.stringify(report.manifest) : await renderMaterialized(report));
+  if (flags.json === true) for (const line of renderWarnings(unsealedWarnings(report))) console.error(line);
 }
 
 /** The text of a policy file. @throws TitoError `not_found`. */
@@ -145,7 +146,16 @@ async function renderMaterialized(report: Report): Promise<string> {
     const did = report.kept.includes(output.path) ? "kept" : "wrote";
     return `${did} ${what}: ${output.runs} runs, ${formatCount(output.bytes)} bytes`;
   });
-  return [...tables.map((table) => `${table}\n`), ...renderWarnings(report.manifest.warnings), ...written].join("\n");
+  return [
+    ...tables.map((table) => `${table}\n`),
+    ...renderWarnings([...report.manifest.warnings, ...unsealedWarnings(report)]),
+    ...written,
+  ].join("\n");
+}
+
+function unsealedWarnings({ unsealed }: Report): string[] {
+  const why = "not sealed: still being written, or its recorder was killed; what it holds so far is used";
+  return unsealed.map((run) => `run ${run}: ${why}`);
 }
 
 const WARNINGS_MAX = 40;

@@ -1,8 +1,9 @@
 /** Finds trials and trajectories under the given paths. I/O edge: reads directory names and the small files of a trial. */
 import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
-import { basename, join, sep } from "node:path";
+import { basename, join, relative, sep } from "node:path";
 import { TitoError } from "@tito/format";
 import { compareText } from "../read/order.js";
+import { isForbidden } from "../read/read.js";
 import { parseHarborResult, parseRewardJson, parseRewardText, type TrialFacts } from "./harbor.js";
 
 /** A trial directory and the trajectories below it. `facts` is null when no trial runner left anything. */
@@ -45,7 +46,34 @@ interface Place {
   trial: FoundTrial | null;
 }
 
+/** A directory that this user may not read may be a trial: it becomes one without trajectories that says so, and the others are found. */
 function walk(place: Place, trials: Map<string, FoundTrial>, seen: Set<string>): void {
+  try {
+    walkInto(place, trials, seen);
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    const trial = trialAt(trials, place.trial?.dir ?? place.dir, place.trial?.facts ?? NO_FACTS);
+    const { code, path } = error as NodeJS.ErrnoException;
+    const problem = `${relative(trial.dir, path ?? place.dir) || "the directory"} cannot be read (${code})`;
+    trial.facts = { ...(trial.facts ?? NO_FACTS), problems: [...(trial.facts ?? NO_FACTS).problems, problem] };
+  }
+}
+
+const NO_FACTS: TrialFacts = {
+  kind: "plain",
+  trial_name: null,
+  task: { id: null, source: null },
+  environment: { kind: null, image: null },
+  failure: null,
+  reward_not_valid: null,
+  doubts: [],
+  steps: 0,
+  scores: new Map(),
+  scores_source: null,
+  problems: [],
+};
+
+function walkInto(place: Place, trials: Map<string, FoundTrial>, seen: Set<string>): void {
   if (place.depth > DEPTH_MAX || seen.has(place.dir) || !lstatSync(place.dir).isDirectory()) return;
   seen.add(place.dir);
   const facts = readTrialFacts(place.dir);
@@ -100,14 +128,8 @@ function readTrialFacts(dir: string): TrialFacts | null {
   if (harbor) return plain ? { ...harbor, ...plain } : harbor;
   if (plain === null && typeof parsed !== "string") return null;
   return {
-    kind: "plain",
-    trial_name: null,
-    task: { id: null, source: null },
-    environment: { kind: null, image: null },
-    failure: null,
+    ...NO_FACTS,
     reward_not_valid: plain?.scores.get("reward_valid") === false ? `${plain.scores_source} says so` : null,
-    doubts: [],
-    steps: 0,
     scores: plain?.scores ?? new Map(),
     scores_source: plain?.scores_source ?? null,
     problems: [...(typeof parsed === "string" ? [parsed] : []), ...(plain?.problems ?? [])],

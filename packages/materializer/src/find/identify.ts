@@ -2,14 +2,14 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readManifest, readRecords, TitoError } from "@tito/format";
-import { readIdentity } from "../read/read.js";
+import { isForbidden, readIdentity } from "../read/read.js";
 import type { Identified, Lived } from "./run-source.js";
 
 /** What {@link runsOf} needs of a trajectory directory. Cheap until its time is asked for. */
 export function identify(dir: string): Identified {
   let lived: Lived | null | undefined;
   const ask = (): Lived | null => {
-    if (lived === undefined) lived = readLived(dir);
+    if (lived === undefined) lived = unlessForbidden(() => readLived(dir));
     return lived;
   };
   return { dir, ...readIdentity(dir), lived: ask };
@@ -29,6 +29,16 @@ function readLived(dir: string): Lived | null {
   const bound = (values: readonly number[], pick: (a: number, b: number) => number) =>
     values.reduce((a, b) => pick(a, b));
   return { first_ms: bound(first, Math.min), last_ms: bound(last, Math.max) };
+}
+
+/** What this user may not read is told by the evidence. */
+function unlessForbidden<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (isForbidden(error)) return null;
+    throw error;
+  }
 }
 
 function sealOf(dir: string): { reason: string; ms: number } | null {

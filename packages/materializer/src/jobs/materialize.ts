@@ -36,18 +36,22 @@ export interface Progress {
   tokens: number;
 }
 
-export interface MaterializeOptions {
+/** Which runs a command is about. */
+export interface RunPaths {
   /** Trial, job or trajectory directories. */
   paths: readonly string[];
+  /** Files about runs: rewards, exclusions, rewards of turns. */
+  rewards?: string | undefined;
+  exclusions?: string | undefined;
+  turnRewards?: string | undefined;
+}
+
+export interface MaterializeOptions extends RunPaths {
   /** A file, a directory of shards (an existing directory, or a name that ends with `/`), or `-` for `stdout`. */
   out: string;
   /** By the suffix of `out` when not given; `parquet` for a directory, `jsonl` for `-`. */
   format?: Format | undefined;
   policy?: Policy | undefined;
-  /** Files about runs: rewards, exclusions, rewards of turns. */
-  rewards?: string | undefined;
-  exclusions?: string | undefined;
-  turnRewards?: string | undefined;
   /** Worker threads; the output does not depend on it. */
   jobs?: number | undefined;
   /** Keep the shards of an earlier run whose plan is unchanged. Directories only. */
@@ -66,6 +70,8 @@ export interface Report {
   /** Names of the shards that an earlier run left as they have to be. */
   kept: string[];
   runs: RunLine[];
+  /** Runs with a trajectory that is not sealed: still being written, or its recorder was killed. What they hold so far is in the output. */
+  unsealed: string[];
 }
 
 /** A run in the report's table. */
@@ -89,6 +95,7 @@ interface Job {
 export async function materialize(options: MaterializeOptions): Promise<Report> {
   const policy = options.policy ?? loadPolicy(null);
   const place = placeOf(options);
+  options.onProgress?.({ phase: "find", done: 0, total: 0, tokens: 0 });
   const { sources, files, trials } = findRuns(options);
   refuseInput(place, { files: sideFiles(options), trials: sources });
   const jobs = new Jobs(Math.max(1, Math.min(options.jobs ?? 1, sources.length, 64)));
@@ -133,7 +140,13 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
       inputs: [...surveys.flatMap((survey) => survey.inputs), ...sideInputs(options, root)],
     };
     const manifest_path = await finishOutput(place, manifest);
-    return { manifest, manifest_path, kept, runs: runs.map((run, i) => runLine(run, surveys[i]!)) };
+    return {
+      manifest,
+      manifest_path,
+      kept,
+      runs: runs.map((run, i) => runLine(run, surveys[i]!)),
+      unsealed: unsealedRuns(surveys),
+    };
   } finally {
     await jobs.close();
   }
@@ -157,8 +170,11 @@ function checkRuns(trainer: Trainer, runs: readonly PlannedRun[], surveys: reado
   checkTrainer(trainer, checked);
 }
 
-function findRuns(options: MaterializeOptions) {
-  options.onProgress?.({ phase: "find", done: 0, total: 0, tokens: 0 });
+/**
+ * All runs below the paths. A trajectory whose ids cannot be read is named by its directory: its evidence says what is wrong with it.
+ * Errors: `not_found` without any trial, `usage` for side files.
+ */
+export function findRuns(options: RunPaths) {
   const trials = findTrials(options.paths);
   if (trials.length === 0) {
     throw new TitoError("not_found", `no trial and no trajectory below ${options.paths.join(", ")}`, {
@@ -314,6 +330,10 @@ function sideInputs(options: MaterializeOptions, root: string) {
 function toolWarnings(surveys: readonly RunSurvey[]): string[] {
   const warning = toolWarning(surveys.map(({ head, tool_use }) => ({ run_id: head.run_id, use: tool_use })));
   return warning === null ? [] : [warning];
+}
+
+function unsealedRuns(surveys: readonly RunSurvey[]): string[] {
+  return surveys.filter((survey) => survey.unsealed > 0).map((survey) => survey.head.run_id);
 }
 
 function runLine(run: PlannedRun, survey: RunSurvey): RunLine {

@@ -1,6 +1,5 @@
 /** Pass one over a run: everything about it but its arrays. What credit needs is known after this. */
-
-import { existsSync, lstatSync, readdirSync } from "node:fs";
+import { type Dirent, existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type AssembledRun, assembleRun } from "../build/assemble.js";
 import { groupOf, judge, type RunFacts, runNames } from "../credit/reward.js";
@@ -9,7 +8,7 @@ import type { RunSource } from "../find/run-source.js";
 import { endingOf } from "../find/termination.js";
 import type { EvidenceTurn, InputFile, TrajectoryEvidence } from "../read/evidence.js";
 import { compareText } from "../read/order.js";
-import { digestFile, inputFiles } from "../read/read.js";
+import { digestFile, digestFiles, inputFiles, isForbidden } from "../read/read.js";
 import { restartWarning } from "../read/restarts.js";
 import { addToolUse, NO_TOOL_USE, type ToolUse, toolUseOf } from "../read/tool-use.js";
 import { versionNumbers } from "../read/versions.js";
@@ -221,17 +220,26 @@ function evidenceFiles(source: RunSource): InputFile[] {
     (path) => existsSync(path) && lstatSync(path).isFile(),
   );
   for (const name of ["verifier", "artifacts"]) collect(join(root, name), paths, skip);
-  const files = paths.slice(0, EVIDENCE_FILES_MAX).map((path) => digestFile(path, root));
+  const files = digestFiles(paths.slice(0, EVIDENCE_FILES_MAX), root);
   return files.sort((a, b) => compareText(a.path, b.path));
 }
 
 function collect(dir: string, paths: string[], skip: ReadonlySet<string>): void {
   if (!existsSync(dir) || skip.has(dir) || !lstatSync(dir).isDirectory()) return;
-  for (const entry of readdirSync(dir, { withFileTypes: true }).sort((a, b) => compareText(a.name, b.name))) {
+  for (const entry of entriesOf(dir)) {
     if (paths.length >= EVIDENCE_FILES_MAX) return;
     const path = join(dir, entry.name);
     if (entry.isDirectory()) collect(path, paths, skip);
     else if (entry.isFile()) paths.push(path);
+  }
+}
+
+function entriesOf(dir: string): Dirent[] {
+  try {
+    return readdirSync(dir, { withFileTypes: true }).sort((a, b) => compareText(a.name, b.name));
+  } catch (error) {
+    if (isForbidden(error)) return [];
+    throw error;
   }
 }
 

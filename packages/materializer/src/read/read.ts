@@ -33,8 +33,18 @@ import { volatileCosts } from "./volatile-text.js";
 
 /** Ids that a trajectory carries, from its manifest or its first journal header. Cheap: no turn is read. */
 export function readIdentity(dir: string): { trajectory_id: string; identity: RecordedIdentity } {
-  const header = manifestOf(dir) ?? firstHeader(dir);
+  const header = manifestOf(dir) ?? headerOf(dir);
   return header === null ? { trajectory_id: basename(dir), identity: NO_IDENTITY } : identityOf(header);
+}
+
+/** Null also when it cannot be read. */
+function headerOf(dir: string) {
+  try {
+    return firstHeader(dir);
+  } catch (error) {
+    if (whyUnreadable(error) !== null) return null;
+    throw error;
+  }
 }
 
 function identityOf(header: Manifest | JournalHeader): { trajectory_id: string; identity: RecordedIdentity } {
@@ -50,14 +60,32 @@ function manifestOf(dir: string) {
   try {
     return readManifest(dir);
   } catch (error) {
-    if (isUnreadable(error)) return null;
+    if (whyUnreadable(error) !== null) return null;
     throw error;
   }
 }
 
-/** Content that is broken, as against a file system that fails or a format that only a later version knows. */
-function isUnreadable(error: unknown): error is TitoError {
-  return TitoError.is(error) && ["format_invalid", "format_limit", "damaged"].includes(error.code);
+/**
+ * What is wrong with one trajectory, in words: its content is broken, a later version wrote it, or this user may not read it. The others of a
+ * thousand come through, and this one is named. Null for everything else, a failing disk for one, which would make an output that silently lacks most of its runs.
+ */
+function whyUnreadable(error: unknown): string | null {
+  const forbidden = forbiddenCode(error);
+  if (forbidden !== null) return `this user may not read it (${forbidden})`;
+  if (!TitoError.is(error)) return null;
+  return ["format_invalid", "format_limit", "damaged", "unsupported"].includes(error.code) ? error.message : null;
+}
+
+/** The file system refuses this user. */
+export function isForbidden(error: unknown): boolean {
+  return forbiddenCode(error) !== null;
+}
+
+/** Of the error, or of the one that led to it. */
+function forbiddenCode(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "EACCES" || code === "EPERM" ? code : forbiddenCode(error.cause);
 }
 
 const NO_IDENTITY: RecordedIdentity = { run_id: null, group_id: null, trial_id: null, attempt: 1, metadata: new Map() };
@@ -82,8 +110,11 @@ export function readEvidence(dir: string, name: string, rules: readonly LaneRule
   try {
     ({ log, verdict } = readVerified(dir));
   } catch (error) {
-    if (!isUnreadable(error)) throw error;
-    return { ...NOTHING, ...readIdentity(dir), path: name, incomplete: [`cannot be read: ${error.message}`] };
+    const why = whyUnreadable(error);
+    if (why === null) throw error;
+    // Where the trajectory lies on this machine must not change the output.
+    const incomplete = [`cannot be read: ${why.replaceAll(`${dir}/`, "")}`];
+    return { ...NOTHING, ...readIdentity(dir), path: name, incomplete };
   }
   const header = log.manifest ?? log.journals[0]?.header ?? null;
   const { trajectory_id, identity } = header === null ? readIdentity(dir) : identityOf(header);
@@ -315,14 +346,38 @@ function countBy(names: readonly string[]): Map<string, number> {
 export function inputFiles(dir: string, root: string): InputFile[] {
   const segments = segNames(join(dir, "segments")).map((name) => join("segments", name));
   const names = ["manifest.json", "COMPLETE", ...segNames(dir), ...segments];
-  return names.filter((name) => existsSync(join(dir, name))).map((name) => digestFile(join(dir, name), root));
+  return digestFiles(
+    names.map((name) => join(dir, name)).filter((path) => existsSync(path)),
+    root,
+  );
+}
+
+/** Digests of those files that this user may read; the run says what could not be read. */
+export function digestFiles(paths: readonly string[], root: string): InputFile[] {
+  return paths.flatMap((path) => {
+    try {
+      return [digestFile(path, root)];
+    } catch (error) {
+      if (isForbidden(error)) return [];
+      throw error;
+    }
+  });
 }
 
 /** Names of journals or segment files, sorted; the first journal comes before those of later boots. */
 function segNames(dir: string): string[] {
   if (!existsSync(dir)) return [];
-  const names = readdirSync(dir).filter((name) => name.endsWith(".seg"));
+  const names = namesIn(dir).filter((name) => name.endsWith(".seg"));
   return names.sort((a, b) => a.length - b.length || compareText(a, b));
+}
+
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch (error) {
+    if (isForbidden(error)) return [];
+    throw error;
+  }
 }
 
 /** One for all reads of a thread: they do not overlap. */
