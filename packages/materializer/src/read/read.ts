@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from
 import { basename, join, relative, sep } from "node:path";
 import {
   danglingCalls,
+  FORMAT_VERSION,
   type JournalHeader,
   type LoggedTurn,
   type Manifest,
@@ -76,6 +77,15 @@ function whyUnreadable(error: unknown): string | null {
   return ["format_invalid", "format_limit", "damaged", "unsupported"].includes(error.code) ? error.message : null;
 }
 
+/** Verifying reads the frames of a later version; what their records mean is not known. Throws `unsupported`. */
+function refuseLater(log: TrajectoryLog): void {
+  const headers = [...log.journals, ...log.segments].map(({ header }) => header.format_version);
+  const version = headers.reduce((a, b) => Math.max(a, b), 0);
+  if (version <= FORMAT_VERSION) return;
+  const known = `this reader knows up to ${FORMAT_VERSION}`;
+  throw new TitoError("unsupported", `written in format version ${version}; ${known}`);
+}
+
 /** The file system refuses this user. */
 export function isForbidden(error: unknown): boolean {
   return forbiddenCode(error) !== null;
@@ -109,6 +119,7 @@ export function readEvidence(dir: string, name: string, rules: readonly LaneRule
   let verdict: TrajectoryVerdict;
   try {
     ({ log, verdict } = readVerified(dir));
+    refuseLater(log);
   } catch (error) {
     const why = whyUnreadable(error);
     if (why === null) throw error;
