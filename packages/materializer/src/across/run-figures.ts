@@ -135,7 +135,7 @@ function splitOf(evidence: TrajectoryEvidence, built: BuiltTrajectory): SplitFig
   return figures;
 }
 
-export const NO_SPLIT: SplitFigures = {
+const NO_SPLIT: SplitFigures = {
   samples: 0,
   sample_tokens: 0,
   repeated_tokens: 0,

@@ -82,7 +82,7 @@ function runFigures(source: RunSource, { policy, root, newestVersion }: RunConte
 }
 
 /** Changes with everything that the figures of a run are made from: ids, scores, settings, and every file by name, size and time. */
-export function runKeyOf(source: RunSource, settings: unknown): string {
+function runKeyOf(source: RunSource, settings: unknown): string {
   const files = source.trajectories.flatMap(({ dir }) => [dir, join(dir, "segments")].flatMap(filesOf));
   return createHash("sha256")
     .update(canonicalJson([source, settings, files]))

@@ -21,7 +21,7 @@ export interface Spread {
 }
 
 /** One harness and model. */
-export interface Part {
+interface Part {
   harness: string | null;
   model: string | null;
   runs: number;
@@ -35,7 +35,7 @@ export interface Part {
 }
 
 /** A run that cannot be read whole, or is not finished. */
-export interface NotWhole {
+interface NotWhole {
   run_id: string;
   trial_dir: string;
   why: string;

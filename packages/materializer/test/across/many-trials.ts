@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { decodeRecord, encodeFrame, encodeRecord, type JournalHeader, scanFile } from "@tito/format";
 import { harborResult, putFile, writeTrajectory } from "../written.js";
 
-export const range = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
+const range = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
 
 /** Two calls in one segment and, in every third trial, a third one that lost its parent's last sampled id. Sampled: 4 + 3, and 2. */
 export async function writeTrial(job: string, index: number, options: { unsealed?: boolean; group?: number } = {}) {
