@@ -10,7 +10,7 @@ mkdir -p "$home"
 if [ ! -e "$home/venv/installed" ]; then
   "$base" -m venv "$home/venv"
   pip() { "$home/venv/bin/pip" install -q --disable-pip-version-check "$@"; }
-  pip -r integrations/python/requirements-ci.txt
+  pip -r integrations/python/requirements.txt
   # Their own requirements name other releases of torch and transformers, and vLLM: what the proofs touch runs with these.
   pip --no-deps verl==0.9.1 skyrl==0.4.0 skyrl-gym tinker-cookbook==0.6.1 fireworks-ai==1.2.30
   pip tensordict==0.15.3 ray==2.60.0 hydra-core==1.3.8 omegaconf==2.3.1 codetiming==1.4.0 pillow==13.0.0 uvicorn==0.54.0 \
