@@ -66,7 +66,7 @@ export const ALLOWED_ROOMS: Readonly<Record<string, RoomTable>> = {
     find: ["recipe", "read"],
     build: ["recipe", "read", "find"],
     credit: ["recipe", "read", "find", "build"],
-    write: ["recipe"],
+    write: ["recipe", "read"],
     jobs: ["recipe", "read", "find", "build", "credit", "write"],
     audit: ["recipe", "read", "find", "build", "credit", "write"],
     explain: ["recipe", "read", "find", "build", "jobs"],

@@ -117,6 +117,7 @@ export function evidenceOf(calls: readonly Call[], overrides: Partial<Trajectory
     imported: false,
     engine: { kind: "vllm", version: "0.30.0", model: "m" },
     prompt_modes: ["full_history"],
+    models: [],
     renderer_contracts: ["engine:00"],
     lines: null,
     tampered: null,

@@ -5,6 +5,7 @@
 export { type Bundle, loadBundle } from "./bundle/load-bundle.js";
 export { type MakeBundleOptions, makeBundle } from "./bundle/make-bundle.js";
 export type { BundleManifest } from "./bundle/manifest.js";
+export type { ModelFacts } from "./bundle/model-facts.js";
 export { FAMILIES } from "./families/families.js";
 export type { TextDelta, WholeTurn } from "./families/live-parser.js";
 export {

@@ -2,6 +2,7 @@
 import { type AnyRuntimeValue, convertToRuntimeValues } from "@huggingface/jinja";
 import type { Message, ToolDefinition } from "@tito/format";
 import type { Bundle } from "./bundle/load-bundle.js";
+import { type ModelFacts, modelFactsOf } from "./bundle/model-facts.js";
 import { encodeWritten } from "./encoders/encode-written.js";
 import { type Family, familyOf } from "./families/families.js";
 import { LiveParser } from "./families/live-parser.js";
@@ -43,6 +44,7 @@ const TAIL_IDS = 32;
 export class PromptRenderer {
   readonly contractId: string;
   readonly stopIds: readonly number[];
+  readonly model: ModelFacts;
   readonly tokenizer: Tokenizer;
   readonly family: Family;
   readonly familyName: string;
@@ -73,6 +75,7 @@ export class PromptRenderer {
     this.#reading = readingRules(this.family, bundle.template);
     this.#misplaced = misplacedIds(tokenizer.added, this.family);
     this.stopIds = this.family.stops.map((text) => idByText.get(text)).filter((id) => id !== undefined);
+    this.model = modelFactsOf(manifest, tokenizer, this.stopIds);
   }
 
   /** Arguments that every render passes to the template. */

@@ -7,6 +7,7 @@ import { rewardsOf } from "../credit/turn-rewards.js";
 import type { RunSource } from "../find/run-source.js";
 import { endingOf } from "../find/termination.js";
 import type { EvidenceTurn, InputFile, TrajectoryEvidence } from "../read/evidence.js";
+import type { ModelFacts } from "../read/model-facts.js";
 import { compareText } from "../read/order.js";
 import { digestFile, digestFiles, inputFiles, isForbidden } from "../read/read.js";
 import { restartWarning } from "../read/restarts.js";
@@ -26,6 +27,7 @@ export interface RunSurvey {
   samples: { tokens: number; trained_tokens: number; action_spans: number; trainer: TrainerFacts | null }[];
   /** Recorded log probabilities that float32 does not hold exactly. */
   beyond_float32: number;
+  models: ModelFacts[];
   uncaptured: [string, number][];
   dangling_calls: number;
   unsealed: number;
@@ -123,6 +125,7 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     },
     rewards,
     samples,
+    models: evidence.flatMap((each) => each.models),
     beyond_float32: evidence.reduce((sum, each) => sum + each.turns.reduce((n, turn) => n + beyondFloat32(turn), 0), 0),
     uncaptured: evidence.flatMap((each) => [...each.uncaptured]),
     dangling_calls: evidence.reduce((sum, each) => sum + each.dangling_calls, 0),

@@ -1,6 +1,9 @@
 /** Adds up what a materialization saw, for the manifest and the report. Pure. */
+
 import { addCoverage, assertCoverage, emptyCoverage } from "../build/coverage.js";
+import type { ModelFacts } from "../read/model-facts.js";
 import { addToolUse, NO_TOOL_USE } from "../read/tool-use.js";
+import { canonicalJson } from "../recipe/canonical-json.js";
 import type { OutputManifest } from "../write/output-manifest.js";
 import { type SummedFindings, sumFindings } from "./findings.js";
 import type { RunSurvey } from "./survey.js";
@@ -18,7 +21,7 @@ type Tally = Pick<
   | "group_flags"
   | "uncaptured"
   | "tool_use"
-> & { findings: SummedFindings };
+> & { findings: SummedFindings; models: ModelFacts[] };
 
 export function tallyRuns(surveys: readonly RunSurvey[], trials: number): Tally {
   const heads = surveys.map((survey) => survey.head);
@@ -55,6 +58,9 @@ export function tallyRuns(surveys: readonly RunSurvey[], trials: number): Tally 
       ...surveys.map((survey) => survey.tool_use).reduce(addToolUse, NO_TOOL_USE),
       silent_runs: surveys.filter(({ tool_use }) => tool_use.offered_turns > 0 && tool_use.called_turns === 0).length,
     },
+    models: [
+      ...new Map(surveys.flatMap(({ models }) => models).map((facts) => [canonicalJson(facts), facts])).values(),
+    ],
     findings: sumFindings(surveys.map((survey) => survey.findings)),
     uncaptured: count(
       surveys.flatMap((survey) => survey.uncaptured.flatMap(([reason, n]) => Array<string>(n).fill(reason))),

@@ -3,8 +3,8 @@
  * tests make them by hand.
  */
 import type { FinishReason, Lane, LogprobMode, Message, SharedPrefix, TurnRecord, VersionSpan } from "@tito/format";
-
 import type { SpanKind } from "../recipe/reasons.js";
+import type { ModelFacts } from "./model-facts.js";
 import type { RequestFacts } from "./requests.js";
 import type { VolatileCost } from "./volatile-text.js";
 
@@ -121,6 +121,8 @@ export interface TrajectoryEvidence {
   engine: { kind: string; version: string | null; model: string } | null;
   prompt_modes: string[];
   renderer_contracts: string[];
+  /** What renderer bundles told of the model. */
+  models: ModelFacts[];
   /** The token lines that the prompt digests were compared on, so that they are built once; null: not built yet. */
   lines: TokenLines | null;
 }

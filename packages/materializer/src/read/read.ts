@@ -28,6 +28,7 @@ import type {
   RecordedIdentity,
   TrajectoryEvidence,
 } from "./evidence.js";
+import { modelFactsOf } from "./model-facts.js";
 import { compareText } from "./order.js";
 import { lanesByRules, requestFacts } from "./requests.js";
 import { volatileCosts } from "./volatile-text.js";
@@ -167,6 +168,7 @@ export function readEvidence(dir: string, name: string, rules: readonly LaneRule
     engine: ordered.at(-1)?.record.engine ?? null,
     prompt_modes: [...new Set(ordered.map((logged) => logged.record.prompt_mode))],
     renderer_contracts: [...new Set(ordered.map((logged) => logged.record.renderer_contract))],
+    models: modelFactsOf(log),
     lines,
   };
 }
@@ -186,6 +188,7 @@ const NOTHING: Omit<TrajectoryEvidence, "trajectory_id" | "path" | "identity" | 
   engine: null,
   prompt_modes: [],
   renderer_contracts: [],
+  models: [],
   lines: null,
 };
 

@@ -1,5 +1,7 @@
 /** The manifest beside an output: what was counted, what was left out, and what everything was made from. */
+
 import { z } from "zod";
+import { modelFactsSchema } from "../read/model-facts.js";
 import { coverageSchema } from "./rollout-run.js";
 
 const fileSchema = z.strictObject({ path: z.string(), bytes: z.int().min(0), sha256: z.string() });
@@ -96,6 +98,8 @@ export const outputManifestSchema = z.strictObject({
     .optional(),
   /** What was lost, what trains and may not be meant to, what splits conversations; docs/samples.md#findings. */
   findings: findingsSchema.optional(),
+  /** The models of the input, as their renderer bundles told: for padding and for checks of ids. Empty where the engine renders. */
+  models: z.array(modelFactsSchema).optional(),
   warnings: z.array(z.string()),
   outputs: z.array(outputFileSchema),
   inputs: z.array(fileSchema),

@@ -1,5 +1,6 @@
 /** What the event loop and the renderer's thread say to each other. */
 import type { ErrorCode, Message, ToolDefinition } from "@tito/format";
+import type { ModelFacts } from "../bundle/model-facts.js";
 import type { TextDelta, WholeTurn } from "../families/live-parser.js";
 import type { Certificate } from "../junction/certificate.js";
 import type { IncrementalPrompt, IncrementalRequest } from "../junction/incremental-prompt.js";
@@ -16,7 +17,7 @@ export interface WorkerData {
 
 /** Requests and their results, by name. */
 export interface Operations {
-  open: { args: []; result: { contract_id: string; stop_ids: number[]; family: string } };
+  open: { args: []; result: { contract_id: string; stop_ids: number[]; family: string; model: ModelFacts } };
   render: { args: [Message[], ToolDefinition[], RenderOptions]; result: EncodedPrompt };
   count: { args: [Message[], ToolDefinition[], RenderOptions]; result: number };
   parse: { args: [Int32Array, TurnContext]; result: ParsedTurn };

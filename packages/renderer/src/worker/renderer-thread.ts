@@ -33,8 +33,8 @@ export function runRendererThread(): void {
 function serve(renderer: PromptRenderer, live: Map<number, LiveParser>, request: Request): unknown {
   switch (request.name) {
     case "open": {
-      const { contractId, stopIds, familyName } = renderer;
-      return { contract_id: contractId, stop_ids: [...stopIds], family: familyName };
+      const { contractId, stopIds, familyName, model } = renderer;
+      return { contract_id: contractId, stop_ids: [...stopIds], family: familyName, model };
     }
     case "render": {
       const { ids, special_text_escaped } = renderer.render(...request.args);

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { Message, ToolDefinition } from "@tito/format";
+import type { ModelFacts } from "../bundle/model-facts.js";
 import type { TextDelta, WholeTurn } from "../families/live-parser.js";
 import type { Certificate } from "../junction/certificate.js";
 import type { IncrementalPrompt, IncrementalRequest } from "../junction/incremental-prompt.js";
@@ -28,6 +29,7 @@ export interface Renderer {
   /** Ids that end a turn. */
   readonly stopIds: readonly number[];
   readonly family: string;
+  readonly model: ModelFacts;
   render(
     messages: readonly Message[],
     tools: readonly ToolDefinition[],
@@ -66,6 +68,7 @@ export async function startRenderer(bundleDirectory: string, options: StartOptio
     contractId: opened.contract_id,
     stopIds: opened.stop_ids,
     family: opened.family,
+    model: opened.model,
     render: (messages, tools, render = {}) => thread.ask("render", [...messages], [...tools], render),
     countTokens: (messages, tools, render = {}) => thread.ask("count", [...messages], [...tools], render),
     parse: (sampledIds, context) => thread.ask("parse", sampledIds, context),

@@ -1,6 +1,8 @@
 /** The frozen configuration of one sidecar: schema, defaults, and the redacted form that is stored with every trajectory. */
+
 import { createHash } from "node:crypto";
 import { TitoError } from "@tito/format";
+import type { ModelFacts } from "@tito/renderer";
 import * as z from "zod/mini";
 
 /** Trajectory ids become directory names; everything else about file names is made by us. */
@@ -105,12 +107,12 @@ export function readConfig(options: SidecarOptions): SidecarConfig {
 }
 
 /** Canonical JSON of the configuration without secrets: what the journal header stores, and its SHA-256. */
-export function redactConfig(config: SidecarConfig): { json: string; sha256: Uint8Array } {
+export function redactConfig(config: SidecarConfig, model: ModelFacts | null): { json: string; sha256: Uint8Array } {
   const { secrets, ...open } = config;
   const held = Object.fromEntries(
     Object.entries(secrets).map(([key, value]) => [key, value === null ? null : "redacted"]),
   );
-  const json = canonicalJson({ ...open, secrets: held });
+  const json = canonicalJson({ ...open, ...(model === null ? {} : { model_facts: model }), secrets: held });
   return { json, sha256: createHash("sha256").update(json).digest() };
 }
 

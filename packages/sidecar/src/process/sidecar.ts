@@ -57,6 +57,7 @@ export async function startSidecar(options: SidecarOptions, hooks: SidecarHooks 
   const onAnchor = (line: string): void => anchors.put(line);
   const table = new TrajectoryTable({
     config,
+    model: engine.model,
     writerVersion: WRITER_VERSION,
     hmacKey: hooks.hmacKey ?? null,
     disk: hooks.disk ?? nodeDisk,

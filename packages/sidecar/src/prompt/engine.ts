@@ -1,6 +1,7 @@
 /** The engine as a call sees it: where to send, what it can do, who renders for it, and what is known of its weights. */
 
 import { type LogprobMode, TitoError } from "@tito/format";
+import type { ModelFacts } from "@tito/renderer";
 import type { SidecarConfig } from "../config/config.js";
 import type { Log } from "../config/log.js";
 import { type EngineProfile, probeEngine } from "../engine-adapter/probe.js";
@@ -26,6 +27,8 @@ export interface Engine {
   streams: StreamTrust;
   /** Longest prompt and answer together: the engine's window, or less where the user says so. Null: nobody says. */
   contextTokens: number | null;
+  /** What the renderer bundle tells of the model; null with the engine's own rendering. */
+  model: ModelFacts | null;
   /** What the log probabilities of a call with this sampling are. */
   logprobMode(sampling: Readonly<Record<string, unknown>>): LogprobMode;
   /** The template takes a system message behind the first other message. */
@@ -57,6 +60,7 @@ export async function openEngine(config: SidecarConfig, log: Log): Promise<Engin
       profile,
       contextTokens: lowest(config.maxContextTokens, profile.contextTokens),
       streams,
+      model: opened?.renderer.model ?? null,
       source:
         opened === null
           ? engineSource(config, { ...profile, streams }, upstream)

@@ -1,4 +1,5 @@
 /** The trajectories of this process: one, or, as a gateway, as many as come. A wrong key and an unknown id look the same from outside. */
+import type { ModelFacts } from "@tito/renderer";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Disk, TitoError } from "@tito/format";
@@ -10,6 +11,7 @@ import { Trajectory } from "./trajectory.js";
 
 export interface TableOptions {
   config: SidecarConfig;
+  model: ModelFacts | null;
   writerVersion: string;
   hmacKey: Uint8Array | null;
   disk: Disk;

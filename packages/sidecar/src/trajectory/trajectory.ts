@@ -2,6 +2,7 @@
  * The state of one trajectory. Calls run side by side; only deciding and appending are one after another, in a critical section
  * that never spans an engine call or a disk sync.
  */
+
 import { randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { createState, type EngineState, restore, retryOf, setDelivery } from "@tito/continuity";
@@ -14,6 +15,7 @@ import {
   type TrajectoryWriter,
   turnsInCommitOrder,
 } from "@tito/format";
+import type { ModelFacts } from "@tito/renderer";
 import { redactConfig, type SidecarConfig } from "../config/config.js";
 import type { Log } from "../config/log.js";
 import { keyDigest } from "../gate/gate.js";
@@ -27,6 +29,8 @@ const ABORT_WAIT_MS = 1000;
 
 export interface TrajectoryOptions {
   config: SidecarConfig;
+  /** What the renderer bundle tells of the model, for the record. */
+  model: ModelFacts | null;
   trajectoryId: string;
   /** What the harness sends. */
   apiKey: string;
@@ -79,7 +83,7 @@ export class Trajectory extends TurnLog {
       trialId: config.trialId,
       attempt: config.attempt,
       metadata: config.metadata,
-      configJson: redactConfig(config).json,
+      configJson: redactConfig(config, options.model).json,
       writerVersion: options.writerVersion,
       durability: config.durability,
       disk: options.disk,

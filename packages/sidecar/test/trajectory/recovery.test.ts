@@ -24,6 +24,7 @@ it("O.22 a third boot remembers every turn, also those behind one whose commit f
   const warnings: string[] = [];
   const third = await Trajectory.open({
     config: readConfig({ upstream: "http://127.0.0.1:1", model: "m", out, trajectoryId: "t1", secrets: {} }),
+    model: null,
     trajectoryId: "t1",
     apiKey: "key",
     writerVersion: "test",
