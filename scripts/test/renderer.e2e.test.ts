@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { RolloutRun } from "@tito/materializer";
+import type { OutputManifest, RolloutRun } from "@tito/materializer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { rendererFlags } from "../demo/bundle.js";
 import { type DemoResult, runDemo } from "../demo/demo.js";
@@ -77,6 +77,22 @@ describe("the demo, with real Pi and the trained policy, whoever renders", () =>
     expect(figuresOf(runsOf("engine")).trained).toBeGreaterThan(50);
     const contracts = new Set(runsOf("renderer").map((one) => one.renderer_contract));
     expect([...contracts]).toEqual([expect.stringMatching(/^bundle:/)]);
+  });
+
+  it("has the model's vocabulary and ends in the manifest where a bundle told them", () => {
+    const modelsOf = (name: string) => {
+      const manifest = readFileSync(`${demos.get(name)!.samplesFile}.manifest.json`, "utf8");
+      return (JSON.parse(manifest) as OutputManifest).models;
+    };
+    const config = JSON.parse(readFileSync(join(root, "fixtures/policy/config.json"), "utf8")) as Record<
+      string,
+      number
+    >;
+    expect(modelsOf("engine")).toEqual([]);
+    expect(modelsOf("renderer")).toEqual(modelsOf("incremental"));
+    expect(modelsOf("renderer")).toMatchObject([
+      { vocabulary_size: config.vocab_size, eos_ids: expect.arrayContaining([config.eos_token_id]) },
+    ]);
   });
 
   it("keeps at least full history's share of trainable tokens in incremental mode", () => {

@@ -1,8 +1,9 @@
 /** The trajectories of this process: one, or, as a gateway, as many as come. A wrong key and an unknown id look the same from outside. */
-import type { ModelFacts } from "@tito/renderer";
+
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Disk, TitoError } from "@tito/format";
+import type { ModelFacts } from "@tito/renderer";
 import type { SidecarConfig } from "../config/config.js";
 import type { Log } from "../config/log.js";
 import { keyDigest, keyMatches, trajectoryKey } from "../gate/gate.js";
