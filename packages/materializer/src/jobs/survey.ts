@@ -125,20 +125,27 @@ export function surveyRun(run: AssembledRun, source: RunSource, context: SurveyC
     },
     rewards,
     samples,
-    models: evidence.flatMap((each) => each.models),
-    beyond_float32: evidence.reduce((sum, each) => sum + each.turns.reduce((n, turn) => n + beyondFloat32(turn), 0), 0),
-    uncaptured: evidence.flatMap((each) => [...each.uncaptured]),
-    dangling_calls: evidence.reduce((sum, each) => sum + each.dangling_calls, 0),
+    ...countsOf(evidence),
     findings: findingsOf(run, {
       policy,
       run_id,
       dirs: new Map(source.trajectories.map((each) => [each.trajectory_id, each.dir])),
       root: context.root,
     }),
+    inputs: source.trajectories.flatMap(({ dir }) => inputFiles(dir, context.root)),
+  };
+}
+
+/** What is counted, gathered or warned about over the trajectories, whatever the run is worth. */
+function countsOf(evidence: readonly TrajectoryEvidence[]) {
+  return {
+    models: evidence.flatMap((each) => each.models),
+    beyond_float32: evidence.reduce((sum, each) => sum + each.turns.reduce((n, turn) => n + beyondFloat32(turn), 0), 0),
+    uncaptured: evidence.flatMap((each) => [...each.uncaptured]),
+    dangling_calls: evidence.reduce((sum, each) => sum + each.dangling_calls, 0),
     tool_use: evidence.map((each) => toolUseOf(each.turns)).reduce(addToolUse, NO_TOOL_USE),
     restarts: evidence.flatMap((each) => restartWarning(each.trajectory_id, each.turns) ?? []),
     unsealed: evidence.filter((each) => !each.sealed).length,
-    inputs: source.trajectories.flatMap(({ dir }) => inputFiles(dir, context.root)),
   };
 }
 
