@@ -70,7 +70,7 @@ export const ALLOWED_ROOMS: Readonly<Record<string, RoomTable>> = {
     jobs: ["recipe", "read", "find", "build", "credit", "write"],
     audit: ["recipe", "read", "find", "build", "credit", "write"],
     explain: ["recipe", "read", "find", "build", "jobs"],
-    across: ["recipe", "read", "find", "build", "jobs", "explain"],
+    across: ["recipe", "read", "find", "build", "jobs", "audit", "explain"],
     worker: ["jobs"],
   },
   cli: {

@@ -16,6 +16,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
   ["export", async () => (await import("./commands/export.js")).registerExport],
   ["explain", async () => (await import("./commands/explain.js")).registerExplain],
   ["stats", async () => (await import("./commands/stats.js")).registerStats],
+  ["health", async () => (await import("./commands/health.js")).registerHealth],
   ["import", async () => (await import("./commands/import.js")).registerImport],
   ["harness", async () => (await import("./commands/harness.js")).registerHarness],
   ["bundle", async () => (await import("./commands/bundle.js")).registerBundle],

@@ -3,6 +3,8 @@
  * It never changes what was captured.
  */
 
+export { type HealthOptions, measureHealth } from "./across/health.js";
+export { DEFAULT_THRESHOLDS, type Health, judgeHealth, renderHealth } from "./across/health-report.js";
 export { type StatsOptions, type StatsResult, statsOf } from "./across/stats.js";
 export { renderStats } from "./across/stats-report.js";
 export type { Stats } from "./across/sum-figures.js";

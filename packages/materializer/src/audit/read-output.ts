@@ -7,7 +7,7 @@ import { z } from "zod";
 import { TERMINATIONS } from "../recipe/reasons.js";
 import type { Format } from "../write/encoded-run.js";
 import { packedSampleSchema } from "../write/pack.js";
-import { coverageSchema, spanSchema } from "../write/rollout-run.js";
+import { coverageSchema, sampleTurnSchema, spanSchema } from "../write/rollout-run.js";
 
 const numbers = z.custom<ArrayLike<number>>((value) => Array.isArray(value) || ArrayBuffer.isView(value));
 
@@ -58,6 +58,8 @@ const readSampleSchema = z.object({
   weight: z.number(),
   trained_tokens: z.number(),
   spans: z.array(spanSchema),
+  /** How its turns were sampled; earlier versions did not say. */
+  turns: z.array(sampleTurnSchema).optional(),
 });
 export type ReadSample = z.infer<typeof readSampleSchema>;
 

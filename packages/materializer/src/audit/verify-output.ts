@@ -57,7 +57,8 @@ export async function verifyOutput(path: string, options: VerifyOptions = {}): P
   return state.verdict(manifest.outputs.length);
 }
 
-function openManifest(path: string): { manifest: OutputManifest; dir: string } {
+/** The manifest of a file or a directory of shards, and where its outputs lie. Errors: `not_found`, `damaged`. */
+export function openManifest(path: string): { manifest: OutputManifest; dir: string } {
   const stat = statSync(path, { throwIfNoEntry: false });
   const file = manifestPath(path.replace(/\/$/, ""), stat?.isDirectory() ?? false);
   if (!stat || !existsSync(file)) {

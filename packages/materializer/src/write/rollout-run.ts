@@ -16,7 +16,7 @@ export const spanSchema = z.strictObject({
 });
 
 /** How one turn of a sample was sampled. A setting that is not on record is null; what it was then is not known. */
-const sampleTurnSchema = z.strictObject({
+export const sampleTurnSchema = z.strictObject({
   turn: z.int().min(0),
   lane: text,
   finish_reason: text,
