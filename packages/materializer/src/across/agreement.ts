@@ -19,7 +19,7 @@ export interface Agreement {
 }
 
 /** What different kernels and float formats do not explain. */
-export const FAR = 0.5;
+const FAR = 0.5;
 /** An engine that computes in float32 gives 0 for what it is certain of; half precision is this far off. */
 const CERTAIN = -0.01;
 /** Below this variance a correlation says nothing. */

@@ -19,7 +19,7 @@ export const DEFAULT_THRESHOLDS: Thresholds = {
   min_coverage: 0.99,
 };
 
-export interface Figures {
+interface Figures {
   tokens: number;
   /** Pearson over exp(logprob); null when a variance is too small. */
   correlation: number | null;

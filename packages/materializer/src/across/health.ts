@@ -38,7 +38,7 @@ export interface WorstToken {
 }
 
 /** What became of one sample. */
-export interface SampleHealth {
+interface SampleHealth {
   versions: [string, Agreement][];
   worst: WorstToken[];
   not_comparable: { turns: number; tokens: number };

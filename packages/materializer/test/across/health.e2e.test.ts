@@ -2,23 +2,39 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Health } from "@tito/materializer";
-import { type RunningEngine, startEngine } from "@tito/reference-engine";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { putFile, writeTrajectory } from "../../materializer/test/written.js";
+import type { Health } from "../../src/across/health-report.js";
+import { putFile, writeTrajectory } from "../written.js";
 
-const TITO = resolve(import.meta.dirname, "../dist/main.js");
+const TITO = resolve(import.meta.dirname, "../../../cli/dist/main.js");
 const RUNS = 40;
 const TOKENS = 50;
 const dir = mkdtempSync(join(tmpdir(), "tito-health-"));
 const trials = join(dir, "trials");
 const samples = join(dir, "samples.jsonl");
-let engine: RunningEngine;
+let engine: { url: string; stop: () => Promise<void> };
 
 async function tito(...args: string[]) {
   const run = await execa(process.execPath, [TITO, ...args], { cwd: dir, reject: false, stdin: "ignore" });
   return { exitCode: run.exitCode, stdout: String(run.stdout), stderr: String(run.stderr) };
+}
+
+async function startEngine() {
+  const child = execa(process.execPath, [TITO, "engine", "--seed", "3"], {
+    buffer: false,
+    reject: false,
+    stdin: "ignore",
+  });
+  for await (const line of child) {
+    const { url } = JSON.parse(line) as { url: string };
+    const stop = async () => {
+      child.kill("SIGTERM");
+      await child;
+    };
+    return { url, stop };
+  }
+  throw new Error("the engine did not start");
 }
 
 async function health(file: string, ...flags: string[]) {
@@ -46,7 +62,7 @@ async function draw(
 }
 
 beforeAll(async () => {
-  engine = await startEngine({ seed: 3 });
+  engine = await startEngine();
   for (let run = 0; run < RUNS; run += 1) {
     // Two of them are special: one sampled at another temperature, one behind a filter.
     const special = run === 7 ? { temperature: 0.7 } : run === 8 ? { top_p: 0.9 } : {};
@@ -62,7 +78,7 @@ beforeAll(async () => {
   expect((await tito("materialize", trials, "--out", samples)).exitCode).toBe(0);
 });
 afterAll(async () => {
-  await engine.close();
+  await engine.stop();
   rmSync(dir, { recursive: true, force: true });
 });
 
