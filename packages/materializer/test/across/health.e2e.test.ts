@@ -2,6 +2,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Health } from "../../src/across/health-report.js";
@@ -26,7 +27,7 @@ async function startEngine() {
     reject: false,
     stdin: "ignore",
   });
-  for await (const line of child) {
+  for await (const line of createInterface({ input: child.stdout! })) {
     const { url } = JSON.parse(line) as { url: string };
     const stop = async () => {
       child.kill("SIGTERM");
