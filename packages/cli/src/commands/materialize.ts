@@ -18,6 +18,7 @@ interface MaterializeFlags extends Omit<PolicyFlags, "laneRules"> {
   jobs?: number;
   resume?: boolean;
   checkFor?: Trainer;
+  shard?: { index: number; count: number };
   printPolicy?: boolean;
   json?: boolean;
 }
@@ -76,6 +77,11 @@ export const registerMaterialize: Register = (program) => {
       ),
     )
     .option("--shards <n>", "files of a directory output", wholeNumber("--shards", 1))
+    .option(
+      "--shard <i/n>",
+      "share i (from 0) of n: whole groups, the same ones on every machine; n such outputs hold the rows of one run over all",
+      jobShard,
+    )
     .option("--jobs <n>", "worker threads; the output does not depend on it (default: 1)", wholeNumber("--jobs", 1))
     .option("--resume", "with a directory: keep the shards of an earlier or killed run that would come out the same")
     .addOption(
@@ -104,7 +110,7 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
   if (flags.out === undefined)
     throw new TitoError("usage", "--out is missing", { hint: "tito materialize trials/ --out samples.parquet" });
   const progress = startProgress("materializing");
-  const { out, format, rewards, exclusions, turnRewards, jobs, resume, checkFor } = flags;
+  const { out, format, rewards, exclusions, turnRewards, jobs, resume, checkFor, shard } = flags;
   const report = await materialize({
     paths,
     out,
@@ -116,12 +122,21 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
     jobs,
     resume,
     checkFor,
+    shard,
     stdout: process.stdout,
     onProgress: ({ done, total }) => progress.update(done, total),
   }).finally(() => progress.finish());
   const print = out === "-" ? console.error : console.log;
   print(flags.json === true ? JSON.stringify(report.manifest) : await renderMaterialized(report));
   if (flags.json === true) for (const line of renderWarnings(unsealedWarnings(report))) console.error(line);
+}
+
+/** Commander parser for `--shard`. */
+function jobShard(text: string): { index: number; count: number } {
+  const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);
+  const [index, count] = [Number(match?.[1]), Number(match?.[2])];
+  if (match !== null && index < count) return { index, count };
+  throw new TitoError("usage", `--shard: "${text}" is not of the form I/N with I from 0 to N − 1`);
 }
 
 /** The text of a policy file. @throws TitoError `not_found`. */

@@ -21,6 +21,7 @@ import { encodesRuns, openSink } from "../write/row-sink.js";
 import { closeShards, noteShard, openShards } from "../write/shards.js";
 import { checkTrainer } from "./check-trainer.js";
 import { findingWarnings } from "./finding-warnings.js";
+import { type JobShard, shardRuns } from "./job-shard.js";
 import { Jobs } from "./jobs.js";
 import { MATERIALIZER_VERSION, type PlannedFile, type PlannedRun, planFiles, planRuns } from "./plan.js";
 import type { RunSurvey } from "./survey.js";
@@ -60,6 +61,8 @@ export interface MaterializeOptions extends RunPaths {
   checkFor?: Trainer | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
   stdout?: Writable | undefined;
+  /** Only this share of the groups; the shares together hold the rows of the whole. */
+  shard?: JobShard | undefined;
 }
 
 /** The manifest, and what is not in it because it differs from call to call. */
@@ -96,12 +99,13 @@ export async function materialize(options: MaterializeOptions): Promise<Report> 
   const policy = options.policy ?? loadPolicy(null);
   const place = placeOf(options);
   options.onProgress?.({ phase: "find", done: 0, total: 0, tokens: 0 });
-  const { sources, files, trials } = findRuns(options);
-  refuseInput(place, { files: sideFiles(options), trials: sources });
+  const { sources: all, files, trials } = findRuns(options);
+  refuseInput(place, { files: sideFiles(options), trials: all });
+  const sources = options.shard === undefined ? all : shardRuns(all, options.shard, policy);
   const jobs = new Jobs(Math.max(1, Math.min(options.jobs ?? 1, sources.length, 64)));
   try {
     const job: Job = { options, policy, place, jobs };
-    const root = commonParent(sources.map((source) => source.trial_dir));
+    const root = commonParent(all.map((source) => source.trial_dir));
     const newestVersion = await newestOf(job, sources);
     const surveys = await surveyAll(job, sources, { root, newestVersion });
     const wide = policy.output.logprobs === "float64";
