@@ -25,6 +25,7 @@ export { type Decode, type ExplainTokenOptions, explainToken, type TokenExplanat
 export { type ExplainTurnOptions, explainTurn, type TurnExplanation } from "./explain/explain-turn.js";
 export { type InspectedSegment, type InspectedTurn, type Inspection, inspectTrajectory } from "./explain/inspect.js";
 export { type ReportTable, renderReport, renderTokenExplanation, renderTurnExplanation } from "./explain/report.js";
+export { type FollowOptions, followRuns } from "./jobs/follow.js";
 export { type MaterializeOptions, materialize, type Progress, type Report, type RunLine } from "./jobs/materialize.js";
 export { lossWords } from "./read/capture-loss.js";
 export type { Delivery, EvidenceSegment, EvidenceTurn, TrajectoryEvidence } from "./read/evidence.js";

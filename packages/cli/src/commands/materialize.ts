@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { TitoError } from "@tito/format";
-import type { PolicyFlags, Report, Trainer } from "@tito/materializer";
-import { Option } from "commander";
+import type { Policy, PolicyFlags, Report, Trainer } from "@tito/materializer";
+import { type Command, Option } from "commander";
+import { INTERRUPTED_EXIT, interruptible } from "../interrupt.js";
 import { startProgress } from "../progress.js";
 import { formatCount, printable, renderTable } from "../table.js";
-import { collect, type Register, samplingSettings, wholeNumber } from "./command.js";
+import { collect, type Outcome, type Register, samplingSettings, wholeNumber } from "./command.js";
 import { readLaneRules } from "./lane-rules.js";
 
 interface MaterializeFlags extends Omit<PolicyFlags, "laneRules"> {
@@ -19,13 +20,16 @@ interface MaterializeFlags extends Omit<PolicyFlags, "laneRules"> {
   resume?: boolean;
   checkFor?: Trainer;
   shard?: { index: number; count: number };
+  follow?: boolean;
+  groupSize?: number;
+  groupTimeout?: number;
   printPolicy?: boolean;
   json?: boolean;
 }
 
 /** `tito materialize`: evidence → samples. */
-export const registerMaterialize: Register = (program) => {
-  program
+export const registerMaterialize: Register = (program, outcome) => {
+  const command = program
     .command("materialize")
     .summary("turn trials into loss-masked samples with rewards and advantages")
     .description(
@@ -77,11 +81,6 @@ export const registerMaterialize: Register = (program) => {
       ),
     )
     .option("--shards <n>", "files of a directory output", wholeNumber("--shards", 1))
-    .option(
-      "--shard <i/n>",
-      "share i (from 0) of n: whole groups, the same ones on every machine; n such outputs hold the rows of one run over all",
-      jobShard,
-    )
     .option("--jobs <n>", "worker threads; the output does not depend on it (default: 1)", wholeNumber("--jobs", 1))
     .option("--resume", "with a directory: keep the shards of an earlier or killed run that would come out the same")
     .addOption(
@@ -89,12 +88,37 @@ export const registerMaterialize: Register = (program) => {
         "--check-for <trainer>",
         "refuse, before anything is written, what this trainer cannot express",
       ).choices(["trl", "trl-async", "verl", "skyrl", "slime", "prime-rl", "tinker", "fireworks", "sft"]),
-    )
+    );
+  addFleetOptions(command)
     .option("--json", "print the manifest as JSON")
-    .action(runMaterialize);
+    .action((paths: string[], flags: MaterializeFlags) => runMaterialize(paths, flags, outcome));
 };
 
-async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise<void> {
+/** Beyond one run over everything: a share of it, or trials that still go on. */
+function addFleetOptions(command: Command): Command {
+  return command
+    .option(
+      "--shard <i/n>",
+      "share i (from 0) of n: whole groups, the same ones on every machine; n such outputs hold the rows of one run over all",
+      jobShard,
+    )
+    .option(
+      "--follow",
+      "emit runs to a .jsonl file while trials go on, until Ctrl-C; a restart goes on where it stopped",
+    )
+    .option(
+      "--group-size <n>",
+      "with --follow: emit a group once n of its runs have ended (default: 1)",
+      wholeNumber("--group-size", 1),
+    )
+    .option(
+      "--group-timeout <seconds>",
+      "with --follow: how long a group waits for members, and a sealed trial for its reward (default: 600)",
+      wholeNumber("--group-timeout"),
+    );
+}
+
+async function runMaterialize(paths: string[], flags: MaterializeFlags, outcome: Outcome): Promise<void> {
   const { loadPolicy, materialize, printPolicy } = await import("@tito/materializer");
   const overrides = { ...flags, laneRules: await readLaneRules(flags.laneRules) };
   const policy =
@@ -109,6 +133,9 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
     throw new TitoError("usage", "no PATH", { hint: "name trial, job or trajectory directories" });
   if (flags.out === undefined)
     throw new TitoError("usage", "--out is missing", { hint: "tito materialize trials/ --out samples.parquet" });
+  if (flags.follow === true) return follow(paths, { ...flags, out: flags.out }, policy, outcome);
+  if (flags.groupSize !== undefined || flags.groupTimeout !== undefined)
+    throw new TitoError("usage", "--group-size and --group-timeout belong to --follow");
   const progress = startProgress("materializing");
   const { out, format, rewards, exclusions, turnRewards, jobs, resume, checkFor, shard } = flags;
   const report = await materialize({
@@ -129,6 +156,36 @@ async function runMaterialize(paths: string[], flags: MaterializeFlags): Promise
   const print = out === "-" ? console.error : console.log;
   print(flags.json === true ? JSON.stringify(report.manifest) : await renderMaterialized(report));
   if (flags.json === true) for (const line of renderWarnings(unsealedWarnings(report))) console.error(line);
+}
+
+const POLL_MS = 1000;
+const GROUP_TIMEOUT_SECONDS = 600;
+
+/** Runs until Ctrl-C or SIGTERM, which is its regular end. */
+async function follow(
+  paths: string[],
+  flags: MaterializeFlags & { out: string },
+  policy: Policy,
+  outcome: Outcome,
+): Promise<void> {
+  for (const name of ["format", "resume", "shard", "jobs", "checkFor"] as const)
+    if (flags[name] !== undefined) throw new TitoError("usage", `--follow cannot be combined with ${name}`);
+  const { followRuns } = await import("@tito/materializer");
+  const { out, rewards, exclusions, turnRewards, groupSize, groupTimeout } = flags;
+  const progress = startProgress("emitted runs");
+  const { signal, release } = interruptible();
+  const emitted = await followRuns({
+    ...{ paths, out, policy, rewards, exclusions, turnRewards, signal },
+    groupSize: groupSize ?? 1,
+    groupTimeoutMs: (groupTimeout ?? GROUP_TIMEOUT_SECONDS) * 1000,
+    pollMs: POLL_MS,
+    onProgress: (at) => progress.update(at.emitted, null),
+  }).finally(() => {
+    release();
+    progress.finish();
+  });
+  outcome.exitCode = INTERRUPTED_EXIT;
+  console.error(`tito: stopped; ${out} holds ${emitted} runs, and the same command goes on there`);
 }
 
 /** Commander parser for `--shard`. */

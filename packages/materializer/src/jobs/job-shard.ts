@@ -12,7 +12,7 @@ export interface JobShard {
 
 /** The runs of this share. Every group is in exactly one. Errors: `usage` for a policy under which a row depends on runs outside its group. */
 export function shardRuns(sources: readonly RunSource[], shard: JobShard, policy: Policy): RunSource[] {
-  refuseWide(policy);
+  refuseWidePolicy(policy, "--shard");
   return sources.filter((source) => shareOf(source.group_id, shard.count) === shard.index);
 }
 
@@ -20,9 +20,10 @@ function shareOf(groupId: string, count: number): number {
   return createHash("sha256").update("share\0").update(groupId).digest().readUInt32BE(0) % count;
 }
 
-function refuseWide({ credit, select, pack }: Policy): void {
+/** `flag` is what cannot be combined with it. Errors: `usage`. */
+export function refuseWidePolicy({ credit, select, pack }: Policy, flag: string): void {
   const refuse = (what: string, hint: string): never => {
-    throw new TitoError("usage", `--shard: ${what}`, { hint });
+    throw new TitoError("usage", `${flag}: ${what}`, { hint });
   };
   if (credit.group !== "run.group_id")
     refuse("credit.group makes groups that are not known before all trials are read", "set group_id with --rewards");

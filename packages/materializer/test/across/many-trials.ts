@@ -11,7 +11,6 @@ export async function writeTrial(job: string, index: number, options: { unsealed
   const task = `task${Math.floor(index / (options.group ?? 4))}`;
   const name = `${task}__${String(index).padStart(4, "0")}`;
   const dir = join(job, name);
-  putFile(join(dir, "result.json"), harborResult({ task, name, rewards: { reward: index % 2 } }));
   const [prompt, first, second] = [range(1, 8), range(100 + index, 4), range(5000, 3)];
   const line = [...prompt, ...first, 6, 7, ...second];
   const calls = [
@@ -20,6 +19,8 @@ export async function writeTrial(job: string, index: number, options: { unsealed
     ...(index % 3 === 0 ? [{ prompt: [...line.slice(0, -1), 9], sampled: [7000, 7001] }] : []),
   ];
   await writeTrajectory(join(dir, "agent"), { id: `t${index}`, calls, unsealed: options.unsealed === true });
+  // Last, as a runner does: with it the trial has ended.
+  putFile(join(dir, "result.json"), harborResult({ task, name, rewards: { reward: index % 2 } }));
   return dir;
 }
 
