@@ -30,16 +30,16 @@ describe("docs/samples.md", () => {
   });
 });
 
-describe("docs/policy-file.md", () => {
+describe("docs/recipe.md", () => {
   it("shows the defaults", () => {
-    const yaml = /```yaml\n(version: 1[\s\S]*?)```/.exec(doc("policy-file.md"))![1]!;
+    const yaml = /```yaml\n(version: 1[\s\S]*?)```/.exec(doc("recipe.md"))![1]!;
     expect(loadPolicy(yaml)).toEqual(loadPolicy(null));
     const keys = (text: string) => [...text.matchAll(/^ *([a-z_]+):/gm)].map((match) => match[1]);
     expect(keys(yaml)).toEqual(keys(printPolicy(loadPolicy(null))));
   });
 
   it("shows a second policy that is valid", () => {
-    const [, , example] = doc("policy-file.md").split("```yaml\n");
+    const [, , example] = doc("recipe.md").split("```yaml\n");
     expect(loadPolicy(example!.slice(0, example!.indexOf("```"))).exclude.rules).toHaveLength(2);
   });
 });

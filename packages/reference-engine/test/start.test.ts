@@ -7,7 +7,7 @@ import { parseScript } from "../src/policy/script-schema.js";
 import { engines, get, post } from "./support/running.js";
 
 const { dir, start, script } = engines();
-const GUIDE = readFileSync(new URL("../../../docs/engine.md", import.meta.url), "utf8");
+const GUIDE = readFileSync(new URL("../../../docs/embedded-engine.md", import.meta.url), "utf8");
 
 describe("starting", () => {
   it("writes the endpoint once connections are accepted, and leaves nothing half-written", async () => {
@@ -51,7 +51,7 @@ describe("starting", () => {
   });
 });
 
-describe("docs/engine.md", () => {
+describe("docs/embedded-engine.md", () => {
   it("explains every fault, and no other", () => {
     const kinds = queuedFaultSchema.shape.fault.options.map((option) => option.shape.kind.value);
     const section = GUIDE.slice(GUIDE.indexOf("## Going wrong"));
@@ -61,6 +61,6 @@ describe("docs/engine.md", () => {
 
   it("shows a script that works", () => {
     const example = /```json\n(\[[\s\S]*?)```/.exec(GUIDE)?.[1] ?? "";
-    expect(parseScript(JSON.parse(example), "docs/engine.md").rules).toHaveLength(3);
+    expect(parseScript(JSON.parse(example), "docs/embedded-engine.md").rules).toHaveLength(3);
   });
 });

@@ -1,13 +1,12 @@
 import { findTrajectories, TitoError } from "@tito/format";
 import { collect, type Register, wholeNumber } from "./command.js";
-import { readPolicy } from "./policy-flags.js";
+import { type RecipeFlags, readRecipe, recipeOption } from "./recipe-flags.js";
 
-interface ExplainFlags {
+interface ExplainFlags extends RecipeFlags {
   turn?: number;
   run?: string;
   sample?: number;
   token?: number;
-  policy?: string;
   laneRules?: string[];
   rewards?: string;
   exclusions?: string;
@@ -16,7 +15,7 @@ interface ExplainFlags {
 
 /** `tito explain`: which call produced a token and why it trains; where a call was put and why. */
 export const registerExplain: Register = (program) => {
-  program
+  const command = program
     .command("explain")
     .summary("which call produced a token and why it trains or not; why a call opened a segment")
     .description(
@@ -27,8 +26,8 @@ export const registerExplain: Register = (program) => {
     .option("--turn <n>", "number of the turn, in commit order from 0", wholeNumber("--turn"))
     .option("--run <id>", "run or trial id")
     .option("--sample <i>", "sample within the run, from 0", wholeNumber("--sample"))
-    .option("--token <j>", "token within the sample, from 0", wholeNumber("--token"))
-    .option("--policy <file>", "policy file, as given to materialize")
+    .option("--token <j>", "token within the sample, from 0", wholeNumber("--token"));
+  recipeOption(command, "recipe, as given to materialize")
     .option("--lane-rules <file>", "lane rules, as given to materialize (repeatable)", collect)
     .option("--rewards <file>", "mapping file, as given to materialize: run ids may be known only from it")
     .option("--exclusions <file>", "verdicts, as given to materialize")
@@ -37,7 +36,7 @@ export const registerExplain: Register = (program) => {
       const { explainToken, explainTurn, renderTokenExplanation, renderTurnExplanation } = await import(
         "@tito/materializer"
       );
-      const shared = { policy: await readPolicy(flags) };
+      const shared = { policy: await readRecipe(flags) };
       if (flags.turn !== undefined) {
         const explained = explainTurn({ path: oneTrajectory(paths), turn: flags.turn, ...shared });
         console.log(flags.json === true ? JSON.stringify(explained) : renderTurnExplanation(explained));

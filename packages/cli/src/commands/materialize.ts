@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { TitoError } from "@tito/format";
 import type { Policy, PolicyFlags, Report, Trainer } from "@tito/materializer";
 import { type Command, Option } from "commander";
@@ -7,12 +6,12 @@ import { startProgress } from "../progress.js";
 import { formatCount, printable, renderTable } from "../table.js";
 import { collect, type Outcome, type Register, samplingSettings, wholeNumber } from "./command.js";
 import { readLaneRules } from "./lane-rules.js";
+import { type RecipeFlags, recipeFile, recipeOption } from "./recipe-flags.js";
 
-interface MaterializeFlags extends Omit<PolicyFlags, "laneRules"> {
+interface MaterializeFlags extends Omit<PolicyFlags, "laneRules">, RecipeFlags {
   laneRules?: string[];
   out?: string;
   format?: "jsonl" | "parquet" | "msgpack";
-  policy?: string;
   rewards?: string;
   exclusions?: string;
   turnRewards?: string;
@@ -23,6 +22,8 @@ interface MaterializeFlags extends Omit<PolicyFlags, "laneRules"> {
   follow?: boolean;
   groupSize?: number;
   groupTimeout?: number;
+  printRecipe?: boolean;
+  /** The earlier name of `printRecipe`. */
   printPolicy?: boolean;
   json?: boolean;
 }
@@ -33,7 +34,7 @@ export const registerMaterialize: Register = (program, outcome) => {
     .command("materialize")
     .summary("turn trials into loss-masked samples with rewards and advantages")
     .description(
-      "Reads trials (a directory with a trajectory and a result.json, reward.json or reward.txt) and writes RolloutRuns.\nThe same log can be materialized again under another policy; see docs/policy-file.md and docs/samples.md.",
+      "Reads trials (a directory with a trajectory and a result.json, reward.json or reward.txt) and writes RolloutRuns.\nThe same log can be materialized again under another recipe; see docs/recipe.md and docs/samples.md.",
     )
     .argument("[path...]", "trial, job or trajectory directories")
     .option(
@@ -46,10 +47,11 @@ export const registerMaterialize: Register = (program, outcome) => {
         "parquet",
         "msgpack",
       ]),
-    )
-    .option("--policy <file>", "policy file (YAML); flags override it")
+    );
+  recipeOption(command, "recipe (YAML) that says what trains; flags override it")
     .option("--lane-rules <file>", "rules of your own that tell side calls apart (repeatable)", collect)
-    .option("--print-policy", "print the effective policy and stop")
+    .option("--print-recipe", "print the effective recipe and stop")
+    .addOption(new Option("--print-policy", "earlier name of --print-recipe").hideHelp())
     .option(
       "--rewards <file>",
       "scores of runs: rows with trial_id, run_id, trajectory_id or path (CSV, JSONL or JSON by the suffix)",
@@ -121,11 +123,9 @@ function addFleetOptions(command: Command): Command {
 async function runMaterialize(paths: string[], flags: MaterializeFlags, outcome: Outcome): Promise<void> {
   const { loadPolicy, materialize, printPolicy } = await import("@tito/materializer");
   const overrides = { ...flags, laneRules: await readLaneRules(flags.laneRules) };
-  const policy =
-    flags.policy === undefined
-      ? loadPolicy(null, overrides)
-      : loadPolicy(readPolicyFile(flags.policy), overrides, flags.policy);
-  if (flags.printPolicy === true) {
+  const file = recipeFile(flags);
+  const policy = file === null ? loadPolicy(null, overrides) : loadPolicy(file.text, overrides, file.name);
+  if (flags.printRecipe === true || flags.printPolicy === true) {
     process.stdout.write(printPolicy(policy));
     return;
   }
@@ -194,17 +194,6 @@ function jobShard(text: string): { index: number; count: number } {
   const [index, count] = [Number(match?.[1]), Number(match?.[2])];
   if (match !== null && index < count) return { index, count };
   throw new TitoError("usage", `--shard: "${text}" is not of the form I/N with I from 0 to N − 1`);
-}
-
-/** The text of a policy file. @throws TitoError `not_found`. */
-export function readPolicyFile(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    const why = code === "ENOENT" ? "it does not exist" : code === "EISDIR" ? "it is a directory" : code;
-    throw new TitoError("not_found", `cannot read the policy file ${file}: ${why}`, { cause });
-  }
 }
 
 /** The report for people: counts, masked tokens by reason, one line a run. */

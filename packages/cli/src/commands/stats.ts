@@ -2,10 +2,9 @@ import { INTERRUPTED_EXIT, interruptible } from "../interrupt.js";
 import { startProgress } from "../progress.js";
 import { renderTable } from "../table.js";
 import { collect, type Register } from "./command.js";
-import { readPolicy } from "./policy-flags.js";
+import { type RecipeFlags, readRecipe, recipeOption } from "./recipe-flags.js";
 
-interface StatsFlags {
-  policy?: string;
+interface StatsFlags extends RecipeFlags {
   laneRules?: string[];
   rewards?: string;
   exclusions?: string;
@@ -15,14 +14,14 @@ interface StatsFlags {
 
 /** `tito stats`: figures across all trials. */
 export const registerStats: Register = (program, outcome) => {
-  program
+  const command = program
     .command("stats")
     .summary("figures across trials: what trains, what was lost and why, what splitting costs")
     .description(
       "Figures across all runs below PATH: sampled tokens captured, eligible, trained and masked by reason; drift by cause; what splitting costs and what each realign bound would save and lose; lengths, log probabilities, cached tokens, weight versions, endings; per harness and model. Runs that are damaged, locked, open or of a later format version are named, and the others counted; see docs/across.md.",
     )
-    .argument("<path...>", "trial, job or trajectory directories")
-    .option("--policy <file>", "policy file, as given to materialize")
+    .argument("<path...>", "trial, job or trajectory directories");
+  recipeOption(command, "recipe, as given to materialize")
     .option("--lane-rules <file>", "lane rules, as given to materialize (repeatable)", collect)
     .option("--rewards <file>", "mapping file, as given to materialize")
     .option("--exclusions <file>", "verdicts, as given to materialize")
@@ -31,7 +30,7 @@ export const registerStats: Register = (program, outcome) => {
     .action(async (paths: string[], flags: StatsFlags) => {
       const { renderStats, statsOf } = await import("@tito/materializer");
       const { rewards, exclusions, notes } = flags;
-      const policy = await readPolicy(flags);
+      const policy = await readRecipe(flags);
       const progress = startProgress("counting");
       const { signal, release } = interruptible();
       const { stats, done, total } = await statsOf({

@@ -1,6 +1,6 @@
 /**
- * The small expression language of the policy file: arithmetic, comparison and a few functions over named values.
- * No access to anything but the given values. Grammar and null rules: docs/policy-file.md#expressions.
+ * The small expression language of the recipe: arithmetic, comparison and a few functions over named values.
+ * No access to anything but the given values. Grammar and null rules: docs/recipe.md#expressions.
  */
 import { TitoError } from "@tito/format";
 
@@ -86,7 +86,7 @@ class Parser {
   }
 
   private fail(what: string): never {
-    throw new TitoError("usage", `${this.where}: ${what} in "${this.source}"`, { hint: "see docs/policy-file.md" });
+    throw new TitoError("usage", `${this.where}: ${what} in "${this.source}"`, { hint: "see docs/recipe.md" });
   }
 
   private take(...texts: readonly string[]): string | null {

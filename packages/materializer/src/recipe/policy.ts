@@ -1,4 +1,4 @@
-/** The policy: every choice that turns evidence into samples, in one schema-checked record. `docs/policy-file.md` explains the keys. */
+/** The recipe: every choice that turns evidence into samples, in one schema-checked record. `docs/recipe.md` explains the keys. */
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { TitoError } from "@tito/format";
@@ -163,19 +163,19 @@ const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string
 
 const POLICY_BYTES_MAX = 1 << 20;
 const load = createRequire(import.meta.url);
-/** Loaded with the first policy file: the defaults and flags do without. */
+/** Loaded with the first recipe: the defaults and flags do without. */
 const yaml = () => load("yaml") as typeof import("yaml");
 
 /**
  * The effective policy: defaults, then the YAML text, then flags. `name` is what messages call the file.
  * Errors: `usage` with the key and what it may be; unknown keys are refused; expressions are compiled to catch typing errors early.
  */
-export function loadPolicy(yamlText: string | null, flags: PolicyFlags = {}, name = "policy"): Policy {
+export function loadPolicy(yamlText: string | null, flags: PolicyFlags = {}, name = "recipe"): Policy {
   const tree = overlay(parseYaml(yamlText, name), flags);
   const result = policySchema.safeParse(tree);
   if (!result.success) {
     const { path, message } = result.error.issues[0]!;
-    throw new TitoError("usage", `${whereOf(path, flags, name)}: ${message}`, { hint: "see docs/policy-file.md" });
+    throw new TitoError("usage", `${whereOf(path, flags, name)}: ${message}`, { hint: "see docs/recipe.md" });
   }
   const policy = result.data;
   compileExpression(policy.reward, whereOf(["reward"], flags, name));

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const tokens = z.number().int().min(0);
 
-/** Every way in which the engine can go wrong on request. docs/engine.md explains each. */
+/** Every way in which the engine can go wrong on request. docs/embedded-engine.md explains each. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("status"),
