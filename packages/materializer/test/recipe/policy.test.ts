@@ -17,8 +17,8 @@ describe("the policy", () => {
   });
 
   it("refuses what it does not know, with the key and in words", () => {
-    expect(() => loadPolicy("select: {lane: {}}")).toThrow(/policy: select: .*lane/);
-    expect(() => loadPolicy("credit: {rule: ppo}")).toThrow(/policy: credit.rule/);
+    expect(() => loadPolicy("select: {lane: {}}")).toThrow(/recipe: select: .*lane/);
+    expect(() => loadPolicy("credit: {rule: ppo}")).toThrow(/recipe: credit.rule/);
     expect(() => loadPolicy(null, { maxSeqLen: 0 })).toThrow(/--max-seq-len: /);
     expect(() => loadPolicy("build: {max_seq_len: 0}", { credit: "rloo" }, "p.yaml")).toThrow(
       /p.yaml: build.max_seq_len/,
