@@ -115,7 +115,9 @@ export function parseScript(value: unknown, file: string): Script {
   const parsed = (Array.isArray(value) ? scriptSchema.options[0] : scriptSchema.options[1]).safeParse(value);
   if (!parsed.success) {
     const problem = z.prettifyError(parsed.error).replaceAll("\n", " ");
-    throw new TitoError("usage", `engine: the script ${file}: ${problem}`, { hint: "docs/embedded-engine.md has the schema" });
+    throw new TitoError("usage", `engine: the script ${file}: ${problem}`, {
+      hint: "docs/embedded-engine.md has the schema",
+    });
   }
   if (Array.isArray(parsed.data)) return { rules: parsed.data, unmatched: UNMATCHED };
   return { rules: parsed.data.rules, unmatched: parsed.data.unmatched ?? UNMATCHED };
