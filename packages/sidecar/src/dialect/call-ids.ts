@@ -51,6 +51,12 @@ function openCalls(message: Message, place: number, known: Set<string>): OpenCal
 
 /** Results that name a call first: what is left is matched in order. */
 function answer(messages: Message[], results: readonly number[], open: readonly OpenCall[]): void {
+  const byId = new Map<string, OpenCall[]>();
+  for (const call of open.toReversed()) {
+    const alike = byId.get(call.sent);
+    if (alike === undefined) byId.set(call.sent, [call]);
+    else alike.push(call);
+  }
   const unnamed: number[] = [];
   const give = (place: number, call: OpenCall | undefined): void => {
     if (call === undefined) return;
@@ -61,15 +67,8 @@ function answer(messages: Message[], results: readonly number[], open: readonly 
   for (const place of results) {
     const sent = messages[place]!.tool_call_id ?? "";
     if (sent === "") unnamed.push(place);
-    else
-      give(
-        place,
-        open.find((call) => call.sent === sent && !call.answered),
-      );
+    else give(place, byId.get(sent)?.pop());
   }
-  for (const place of unnamed)
-    give(
-      place,
-      open.find((call) => !call.answered),
-    );
+  const left = open.filter((call) => !call.answered);
+  for (const [index, place] of unnamed.entries()) give(place, left[index]);
 }

@@ -1,6 +1,7 @@
 /** OpenAI chat completions, reply side: neutral events in, stream frames or one body out. */
 import { chatUsage } from "./chat-usage.js";
 import { ERROR_WORDS, openAiErrorBody } from "./error-words.js";
+import { assembleMessage } from "./message.js";
 import type { DialectError, NeutralRequest, ReplyEvent, StreamEncoder } from "./neutral.js";
 import { retryHeaders } from "./retry-headers.js";
 import { retryWords } from "./retry-words.js";
@@ -77,16 +78,10 @@ export function chatReply(events: readonly ReplyEvent[], reasoningKey: Reasoning
   if (start === undefined || finish === undefined) throw new Error("a reply needs a start and a finish");
   const text = (type: "content" | "reasoning"): string =>
     events.map((event) => (event.type === type ? event.text : "")).join("");
-  const calls = events.filter((event) => event.type === "tool_call");
-  const toolCalls = calls.map((call) => ({
+  const toolCalls = (assembleMessage(events).tool_calls ?? []).map((call) => ({
     id: call.id,
     type: "function",
-    function: {
-      name: call.name,
-      arguments: events
-        .map((event) => (event.type === "arguments" && event.index === call.index ? event.text : ""))
-        .join(""),
-    },
+    function: { name: call.name, arguments: call.arguments },
   }));
   const content = text("content");
   const reasoning = text("reasoning");

@@ -129,11 +129,12 @@ export class MessagesStream implements StreamEncoder {
 
 /** Moves every call's arguments directly behind its beginning; everything else keeps its order. */
 function orderByCall(events: readonly BlockEvent[]): BlockEvent[] {
-  const begun = new Set(events.flatMap((event) => (event.type === "tool_call" ? [event.index] : [])));
+  const begun = new Map<number, BlockEvent[]>();
+  for (const event of events) if (event.type === "tool_call") begun.set(event.index, []);
+  for (const event of events) if (event.type === "arguments") begun.get(event.index)?.push(event);
   return events.flatMap((event) => {
     if (event.type === "arguments") return begun.has(event.index) ? [] : [event];
-    if (event.type !== "tool_call") return [event];
-    return [event, ...events.filter((other) => other.type === "arguments" && other.index === event.index)];
+    return event.type === "tool_call" ? [event, ...begun.get(event.index)!] : [event];
   });
 }
 

@@ -30,6 +30,7 @@ export class ResponsesStream implements StreamEncoder {
   private sequence = 0;
   private held = false;
   private readonly items: OutputItem[] = [];
+  private readonly places = new Map<OutputItem, number>();
   private readonly calls = new Map<number, OutputItem & { kind: "call" }>();
   private readonly finished = new Set<OutputItem>();
 
@@ -145,20 +146,22 @@ export class ResponsesStream implements StreamEncoder {
   private add(item: OutputItem): Frame[] {
     this.items.push(item);
     const index = this.items.length - 1;
+    this.places.set(item, index);
     return [this.frame("response.output_item.added", { output_index: index, item: itemJson(item, "in_progress") })];
   }
 
+  /** Only the last item can be a text that goes on: each new one finishes it. */
   private finishTexts(): Frame[] {
-    return this.items
-      .filter((item) => item.kind !== "call" && !this.finished.has(item))
-      .flatMap((item) => this.finishItem(item, "completed"));
+    const last = this.items.at(-1);
+    if (last === undefined || last.kind === "call" || this.finished.has(last)) return [];
+    return this.finishItem(last, "completed");
   }
 
   private finishItem(item: OutputItem, status: "completed" | "incomplete"): Frame[] {
     this.finished.add(item);
     const frames = this.doneFrames(item);
     if (item.kind !== "reasoning") this.held = true;
-    const index = this.items.indexOf(item);
+    const index = this.places.get(item)!;
     return [...frames, this.frame("response.output_item.done", { output_index: index, item: itemJson(item, status) })];
   }
 
@@ -190,7 +193,7 @@ export class ResponsesStream implements StreamEncoder {
   }
 
   private place(item: OutputItem): { item_id: string; output_index: number } {
-    return { item_id: item.id, output_index: this.items.indexOf(item) };
+    return { item_id: item.id, output_index: this.places.get(item)! };
   }
 
   private knownHead(): ResponseHead {

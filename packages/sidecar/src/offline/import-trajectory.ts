@@ -87,7 +87,8 @@ export class ImportedTrajectory {
       recordUncaptured(this.log, { callId, reason, status: null, detail, lostTokens: chunk.error === null });
       return;
     }
-    const message = assembleMessage(await chatReader(call.request, null).read(chunk));
+    const reader = chatReader(call.request, null);
+    const message = assembleMessage([...reader.read(chunk), ...reader.end(sampled)]);
     await this.addTurn(call, incoming, sampled, message);
   }
 

@@ -145,6 +145,7 @@ export function chatReader(request: Pick<NeutralRequest, "stop">, name: string |
     const stop = sampled.stopReason;
     const stopSequence = typeof stop === "string" && request.stop.includes(stop) ? stop : null;
     return [
+      ...calls.rest(),
       { type: "finish", reason: finishOf(sampled.finish, calls.count > 0), usage: usageOf(sampled), stopSequence },
     ];
   };

@@ -13,6 +13,7 @@ interface Call {
   id: string;
   /** The engine's own id, if it gave one. */
   given: string | null;
+  named: boolean;
   /** Arguments so far, of a call without an id: where they are whole, a name begins another call. */
   text: string;
 }
@@ -26,6 +27,9 @@ export interface PlacedDelta {
 }
 
 export class CallDeltas {
+  /** Calls whose name has not come yet: what they are events of. Nothing of a call, or of those behind it, is told before its name is known. */
+  private readonly nameless = new Map<number, ReplyEvent & { type: "tool_call" }>();
+  private waiting: ReplyEvent[] = [];
   /** The latest call under each of the engine's numbers; an engine may send any number of them. */
   private readonly calls = new Map<number, Call>();
   private readonly taken = new Set<string>();
@@ -39,11 +43,28 @@ export class CallDeltas {
     return this.begun;
   }
 
+  /** Events of one delta, and of those that waited for it: a name may come in a later delta than the id. */
   read(tool: ToolDelta, replyId: string): ReplyEvent[] {
     const { index, id, begins } = this.place(tool, replyId);
-    const events: ReplyEvent[] = [];
-    if (begins) events.push({ type: "tool_call", index, id, name: tool.name ?? "" });
-    if (tool.arguments !== "") events.push({ type: "arguments", index, text: tool.arguments });
+    const name = tool.name ?? "";
+    if (begins) {
+      const event = { type: "tool_call" as const, index, id, name };
+      if (name === "") this.nameless.set(index, event);
+      this.waiting.push(event);
+    } else if (name !== "") {
+      const event = this.nameless.get(index);
+      if (event !== undefined) event.name = name;
+      this.nameless.delete(index);
+    }
+    if (tool.arguments !== "") this.waiting.push({ type: "arguments", index, text: tool.arguments });
+    return this.nameless.size === 0 ? this.rest() : [];
+  }
+
+  /** What still waits for a name: at the end of a reply, none comes any more. */
+  rest(): ReplyEvent[] {
+    const events = this.waiting;
+    this.waiting = [];
+    this.nameless.clear();
     return events;
   }
 
@@ -53,6 +74,7 @@ export class CallDeltas {
     const begins = known === undefined || beginsAnother(tool, known);
     const call = begins ? this.begin(tool, replyId) : known;
     if (call.given === null) call.text += tool.arguments;
+    call.named ||= Boolean(tool.name);
     return { index: call.index, id: call.id, begins };
   }
 
@@ -62,7 +84,7 @@ export class CallDeltas {
     const usable = given !== null && (this.name === null || !this.taken.has(given));
     const id = usable ? given : `call_${this.name ?? replyId.replace(/^chatcmpl-/, "")}_${index}`;
     this.taken.add(id);
-    const call = { index, id, given, text: "" };
+    const call = { index, id, given, named: false, text: "" };
     this.calls.set(tool.index, call);
     return call;
   }
@@ -72,7 +94,7 @@ export class CallDeltas {
 function beginsAnother({ id, name }: ToolDelta, known: Call): boolean {
   if (!name) return false;
   if (id) return known.given !== null && id !== known.given;
-  return known.given === null && isWhole(known.text);
+  return known.given === null && known.named && isWhole(known.text);
 }
 
 function isWhole(text: string): boolean {

@@ -34,7 +34,7 @@ export async function readFailure(response: UpstreamResponse): Promise<EngineFai
 export function classify(status: number | null, message: string, retryAfterS: number | null): DialectError {
   const text = printable(message).slice(0, MESSAGE_CHARS_MAX);
   const base = { message: text, ...(retryAfterS === null ? {} : { retryAfterS }) };
-  const overflow = OVERFLOW_STATUSES.has(status) ? readOverflow(text) : null;
+  const overflow = OVERFLOW_STATUSES.has(status) ? readOverflow(withoutEcho(text)) : null;
   if (overflow !== null) return { ...base, kind: "context_overflow", retryable: false, overflow };
   if (status === null) return { ...base, kind: "unavailable", retryable: true };
   if (status === 429) return { ...base, kind: "rate_limited", retryable: true };
@@ -54,6 +54,11 @@ export function classify(status: number | null, message: string, retryAfterS: nu
     };
   }
   return { ...base, kind: status === 404 ? "not_found" : "bad_request", retryable: false };
+}
+
+/** A validator's report (pydantic's, under vLLM and SGLang) repeats the request behind what it says: a conversation about context windows is no overflow. */
+function withoutEcho(text: string): string {
+  return text.replace(/\binput_value=[^]*|(?<=['"]loc['"]\s*:[^]*)['"]input['"]\s*:[^]*/, "");
 }
 
 /** A failure of our own in terms that every dialect can word. */
@@ -104,12 +109,23 @@ function failureMessage(body: string): string {
   } catch {
     return body.trim().startsWith("<") ? "" : body.trim();
   }
-  const top = asObject(json);
-  const detail = top?.detail;
+  const words = wordsIn(json);
+  // Some other shape: all of it, unless it says nothing.
+  return words ?? (/\w/.test(body) && json !== null ? body.trim() : "");
+}
+
+/** The words of an error body: OpenAI's, flat, FastAPI's `detail`, a bare text, or a list that holds one of them. */
+function wordsIn(json: unknown): string | null {
+  const value = Array.isArray(json) && json.length === 1 ? json[0] : json;
+  const top = asObject(value);
+  if (top === null) return asString(value);
+  const { detail } = top;
   return (
-    withCode(readError(top?.error)) ??
-    asString(top?.message) ??
-    (detail === undefined ? "" : (asString(detail) ?? body.trim()))
+    withCode(readError(top.error)) ??
+    asString(top.message) ??
+    asString(detail) ??
+    withCode(readError(asObject(detail)?.error)) ??
+    asString(asObject(detail)?.message)
   );
 }
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { completeCallIds } from "../../src/dialect/call-ids.js";
 import { codecOf } from "../../src/dialect/dialects.js";
 import { assembleMessage } from "../../src/dialect/message.js";
+import type { ReplyEvent } from "../../src/dialect/neutral.js";
 import { chatReader } from "../../src/prompt/engine-source.js";
 import { readEngineChunk } from "../../src/sample/engine-chunk.js";
 import type { Sampled } from "../../src/sample/sampled.js";
@@ -107,4 +109,73 @@ describe("calls of one answer", () => {
       { ...G, id: "call_a-1_1" },
     ]);
   });
+
+  it.each<[string, Delta[][]]>([
+    [
+      "a later chunk",
+      [[{ index: 0, id: "c1" }], [{ index: 0, name: "f", arguments: '{"a":1}' }], [{ index: 1, ...G }]],
+    ],
+    [
+      "a chunk behind its arguments",
+      [[{ index: 0, id: "c1", name: "", arguments: '{"a":1}' }], [{ index: 0, name: "f" }], [{ index: 1, ...G }]],
+    ],
+    [
+      "a chunk behind another call's",
+      [
+        [
+          { index: 0, id: "c1", name: null },
+          { index: 1, id: "c2", name: null, arguments: '{"b"' },
+        ],
+        [{ index: 1, name: "g", arguments: ":2}" }],
+        [{ index: 0, name: "f", arguments: '{"a":1}' }],
+      ],
+    ],
+    [
+      "pieces that repeat it",
+      [
+        [{ index: 0, id: "c1" }],
+        [{ index: 0, name: "f", arguments: '{"a"' }],
+        [{ index: 0, name: "f", arguments: ":1}" }],
+        [{ index: 1, ...G }],
+      ],
+    ],
+  ])("whose name comes in %s have it in every dialect, from their first event on (O.180)", (_words, deltas) => {
+    const { events, calls } = read(deltas);
+    expect(calls).toEqual([F, G]);
+    expect(events.flatMap((event) => (event.type === "tool_call" ? [event.name] : []))).toEqual(["f", "g"]);
+    for (const text of inEveryDialect(events)) expect(text).not.toContain('"name":""');
+  });
+
+  it("without ids, whose names come behind whole arguments, are not torn apart (O.180)", () => {
+    const { calls } = read([[{ index: 0, arguments: "{}" }], [{ index: 0, name: "f" }]], "a-1");
+    expect(calls).toEqual([{ id: "call_a-1_0", name: "f", arguments: "{}" }]);
+  });
+
+  it("whose name never comes are told at the end, without one (O.180)", () => {
+    const { events, calls } = read([[{ index: 0, id: "c1", arguments: "{}" }], [{ index: 1, ...G }]]);
+    expect(calls).toEqual([{ id: "c1", name: "", arguments: "{}" }, G]);
+    expect(events.at(-1)).toMatchObject({ type: "finish", reason: "tool_calls" });
+  });
+
+  it("by the ten thousand are written in every dialect before the test times out: the work grows with their number (O.181)", () => {
+    const many = Array.from({ length: 20_000 }, (_, index) => [{ index, ...F, id: `c${index}` }]);
+    const { events, calls } = read(many);
+    expect(calls).toHaveLength(many.length);
+    for (const text of inEveryDialect(events)) expect(text.split('"c19999"').length).toBeGreaterThan(1);
+    const results = calls!.map(({ id }) => ({ role: "tool" as const, content: "", tool_call_id: id }));
+    const history = [{ role: "assistant" as const, content: "", tool_calls: calls! }, ...results];
+    expect(completeCallIds(history)).toEqual(history);
+  });
 });
+
+/** Each dialect's stream and whole reply. */
+function inEveryDialect(events: ReplyEvent[]): string[] {
+  return (["chat", "responses", "messages"] as const).flatMap((dialect) => {
+    const codec = codecOf(dialect);
+    const body = dialect === "responses" ? { input: "x" } : { messages: [{ role: "user", content: "x" }] };
+    const request = codec.parse(Buffer.from(JSON.stringify(body)));
+    const stream = codec.stream(request);
+    const streamed = events.flatMap((event) => stream.encode(event).map((frame) => frame.text)).join("");
+    return [streamed, codec.reply(request, events)];
+  });
+}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { messagesError } from "../../src/dialect/messages-error.js";
 import { roomLeft } from "../../src/prompt/room.js";
-import { classify, dialectError } from "../../src/sample/engine-failure.js";
+import { classify, dialectError, readFailure } from "../../src/sample/engine-failure.js";
 
 describe("an overflow in an engine's words", () => {
   it.each([
@@ -31,4 +31,43 @@ it("an overflow that the sidecar finds itself is worded with both numbers, as an
   }
   const { body } = messagesError(dialectError(refused));
   expect(JSON.parse(body)).toMatchObject({ error: { message: "prompt is too long: 12009 tokens > 3000 maximum" } });
+});
+
+describe("a refusal's words (O.182)", () => {
+  const words = "Input length (9000 tokens) exceeds the maximum allowed length (8192 tokens)";
+  const read = async (body: string, status = 400) =>
+    (await readFailure({ status, header: () => null, text: async () => body, read: async () => undefined })).error;
+
+  it.each<[string, unknown]>([
+    ["OpenAI's shape", { error: { message: words, type: "BadRequestError", code: 400 } }],
+    ["flat", { object: "error", message: words }],
+    ["an error that is a text", { error: words }],
+    ["an error in an error", { error: { error: { message: words } } }],
+    ["another engine's body in a text", { error: { message: JSON.stringify({ error: { message: words } }) } }],
+    ["a message that is an object", { error: { message: { text: words } } }],
+    ["detail", { detail: words }],
+    ["detail that is an object", { detail: { error: { message: words } } }],
+    ["detail that is a list", { detail: [{ loc: ["body"], msg: words }] }],
+    ["a list of one", [{ error: { code: 400, message: words } }]],
+    ["a bare JSON text", words],
+    ["a shape that nobody knows", { errors: [{ msg: words }] }],
+  ])("are found in %s", async (_shape, body) => {
+    expect(await read(JSON.stringify(body))).toMatchObject({
+      kind: "context_overflow",
+      overflow: { promptTokens: 9000, maxTokens: 8192 },
+    });
+  });
+
+  it.each(["{}", "[]", "null", "", "<html>Bad Request</html>"])("are ours where it has none: %s", async (body) => {
+    expect(await read(body)).toMatchObject({ kind: "bad_request", message: "the engine answered 400" });
+  });
+
+  it.each([
+    `[{'type': 'missing', 'loc': ('body', 'model'), 'msg': 'Field required', 'input': {'messages': [{'content': '${words}'}]}}]`,
+    JSON.stringify([{ type: "missing", loc: ["body", "model"], msg: "Field required", input: { prompt: words } }]),
+    `1 validation error for ChatCompletionRequest\nmessages\n  Input should be a list [type=list_type, input_value='${words}', input_type=str]`,
+  ])("are not those of the request that a validator repeats: %s", async (message) => {
+    for (const body of [{ error: { message } }, { detail: message }])
+      expect((await read(JSON.stringify(body), 422)).kind).toBe("bad_request");
+  });
 });
