@@ -58,7 +58,7 @@ export function classify(status: number | null, message: string, retryAfterS: nu
 
 /** A validator's report (pydantic's, under vLLM and SGLang) repeats the request behind what it says: a conversation about context windows is no overflow. */
 function withoutEcho(text: string): string {
-  return text.replace(/\binput_value=[^]*|(?<=['"]loc['"]\s*:[^]*)['"]input['"]\s*:[^]*/, "");
+  return text.replace(/\binput_value=.*|(?<=['"]loc['"]\s*:.*)['"]input['"]\s*:.*/s, "");
 }
 
 /** A failure of our own in terms that every dialect can word. */
