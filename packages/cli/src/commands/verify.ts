@@ -4,6 +4,7 @@ import {
   type AnchoredHead,
   findTrajectories,
   HMAC_KEY_BYTES_MIN,
+  lossInWords,
   parseAnchors,
   TitoError,
   type TrajectoryVerdict,
@@ -148,21 +149,16 @@ function readText(file: string): string {
 function renderTrajectory(one: TrajectoryVerdict): string {
   const { counts } = one;
   const head = `${one.status.padEnd(10)} ${one.dir}  ${counts.turns} turns, ${formatCount(counts.sampled_tokens)} sampled ids, ${counts.files} files, ${formatCount(counts.bytes)} bytes`;
-  const findings = one.findings
+  // A loss of ids has the first line below the head; its finding would say the same again.
+  const others = one.findings.filter(({ code }) => code !== "lost_ids");
+  const findings = others
     .slice(0, FINDINGS_SHOWN_MAX)
     .map(
       (finding) =>
         `  ${finding.severity}: ${finding.code} in ${finding.file} at byte ${finding.offset}, record ${finding.seq}: ${printable(finding.message)}`,
     );
-  const loss = counts.lost_tokens ?? 0;
-  const sampled = counts.sampled_tokens + loss;
-  const lost =
-    loss > 0
-      ? [
-          `  CAPTURE LOSS: ${formatCount(loss)} of ${formatCount(sampled)} sampled tokens lost their ids (by the engine's counts)`,
-        ]
-      : [];
-  const left = one.findings.length - findings.length + one.findings_left_off;
+  const lost = one.capture_loss === null ? [] : [`  CAPTURE LOSS: ${printable(lossInWords(one.capture_loss))}`];
+  const left = others.length - findings.length + one.findings_left_off;
   const more = left > 0 ? [`  and ${left} more findings; --json lists ${one.findings.length}`] : [];
   return [head, ...lost, ...findings, ...more].join("\n");
 }

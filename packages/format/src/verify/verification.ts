@@ -403,8 +403,6 @@ export class Verification {
   private onTurn(turn: TurnRecord, place: RecordPlace, bootId: string | null): void {
     this.counts.turns++;
     this.counts.sampled_tokens += turn.sampled_ids.length;
-    const lost = (turn.usage.completion_tokens ?? 0) - turn.sampled_ids.length;
-    if (lost > 0) this.counts.lost_tokens = (this.counts.lost_tokens ?? 0) + lost;
     this.ended.add(turn.call_id);
     if (this.loss.turn(turn).length > 0) this.firstLoss ??= place;
     this.idsLost ||= losesIds(turn.defects);

@@ -63,8 +63,6 @@ export interface VerifyCounts {
   records: number;
   turns: number;
   sampled_tokens: number;
-  /** Sampled tokens that the engine counted and whose ids are on no record; absent when there are none. */
-  lost_tokens?: number;
   calls: number;
   gaps: number;
 }

@@ -23,7 +23,7 @@ type Row = readonly [pattern: RegExp, termination: Termination, counts: boolean]
  * reward is valid is ours too. Later rows are families of names, so that other runners and versions are covered.
  */
 const TABLE: readonly Row[] = [
-  [/^(AgentTimeoutError|AgentRunTimeoutError|TrialTimeoutError)$/, "timeout", true],
+  [/^(AgentTimeout(Error)?|AgentRunTimeout(Error)?|TrialTimeout(Error)?)$/, "timeout", true],
   [/^(ContextLengthExceeded|ContextOverflow|ContextWindowExceeded)/, "context_overflow", true],
   [/^(OutputLengthExceeded|OutputTokenExceeded)/, "length", true],
   [/^(NonZeroAgentExitCode|AgentSafetyRefusal|ContentPolicyViolation)/, "agent_error", true],
@@ -45,15 +45,45 @@ const TABLE: readonly Row[] = [
     false,
   ],
   [/^(BadRequest|UnprocessableEntity|Authentication|PermissionDenied|NotFound)Error$/, "env_error", false],
-  [/RateLimit|Throttl|Overloaded|Unavailable|InternalServer|Gateway|Quota|Credential/, "env_error", false],
-  [/Network|Connection|Connect(Error|Timeout)|Disconnect|BrokenPipe|RemoteProtocol|Stalled/, "env_error", false],
-  [/Timeout(Error|Exception)?$|TimedOut/, "env_error", false],
+  [
+    /rate_?limit|too_?many_?requests|throttl|overload|unavailable|internal_?server|gateway|quota|credential/i,
+    "env_error",
+    false,
+  ],
+  [
+    /network|connect(ion|or|error|timeout|_error|_timeout)|disconnect|broken_?pipe|remote_?protocol|stalled|dns|gaierror|^(E?CONN(RESET|REFUSED|ABORTED)|E?TIMEDOUT|EPIPE)$/i,
+    "env_error",
+    false,
+  ],
+  [
+    /^(HTTP|Http|Read|Write|Proxy|SSL|TLS|Retry|Payload|ClientPayload|ClientOS|Response)(Status)?Error$/,
+    "env_error",
+    false,
+  ],
+  [/IncompleteRead|ClientError$|^ServerError$|^HTTPException$/, "env_error", false],
+  [
+    /health_?check|(engine|worker|node|pod|actor|server)_?(core_?)?(dead|died|lost|crashed|evicted|unreachable)/i,
+    "env_error",
+    false,
+  ],
+  [
+    /^(Engine|Inference|Vllm|VLLM|Sglang|SGLang|Llama|Ray|Node|Pod|Kubernetes|Modal|Daytona|E2B|Runloop)[A-Z]/,
+    "env_error",
+    false,
+  ],
+  [
+    /out_?of_?memory|oom_?killed|^MemoryError$|preempt|evicted|spot_?interrupt|^KeyboardInterrupt$|^SystemExit$/i,
+    "env_error",
+    false,
+  ],
+  [/time_?out(_?(error|exception))?$|timed_?out/i, "env_error", false],
   [/^Agent/, "agent_error", true],
 ];
 
-/** The meaning of an exception by its name, else by the phase that it happened in. */
+/** The meaning of an exception by its name (with or without its module: `litellm.exceptions.RateLimitError`), else by the phase that it happened in. */
 export function meaningOf(type: string, phase: ExceptionPhase): ExceptionMeaning {
-  for (const [pattern, termination, counts] of TABLE) if (pattern.test(type)) return { termination, counts };
+  const name = type.slice(Math.max(type.lastIndexOf("."), type.lastIndexOf(":"), type.lastIndexOf("/")) + 1).trim();
+  for (const [pattern, termination, counts] of TABLE) if (pattern.test(name)) return { termination, counts };
   if (!phase.agent_started) return { termination: "env_error", counts: false };
   return phase.verifying
     ? { termination: "verifier_error", counts: false }
