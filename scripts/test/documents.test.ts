@@ -89,3 +89,28 @@ describe("ARCHITECTURE.md", () => {
     },
   );
 });
+
+describe("README.md", () => {
+  const text = readFileSync(join(docs, "../README.md"), "utf8");
+
+  it("shows a row of the golden output as it is", () => {
+    const shown = /```jsonc\n([\s\S]*?)```/.exec(text)![1]!.replace(/\/\/.*$/gm, "");
+    const golden = readFileSync(join(docs, "../fixtures/trajectories/goldens/default.jsonl"), "utf8").split("\n")[0]!;
+    expect(JSON.parse(golden)).toMatchObject(JSON.parse(shown));
+  });
+
+  it("repeats figures of docs/numbers.md", () => {
+    const numbers = readFileSync(join(docs, "numbers.md"), "utf8");
+    const figures = [
+      ...text.split("\n## Numbers\n")[1]!.matchAll(/\d[\d,.]*(?:e-\d+| ×| ms| MiB| KiB| MB)|\d+ of \d+/g),
+    ];
+    expect(figures.length).toBeGreaterThanOrEqual(7);
+    for (const [figure] of figures) expect(numbers).toContain(figure);
+  });
+});
+
+it("docs/README.md leads to every page of docs", () => {
+  const map = readFileSync(join(docs, "README.md"), "utf8");
+  const pages = readdirSync(docs).filter((name) => name.endsWith(".md") && name !== "README.md");
+  for (const page of pages) expect(map).toContain(`(${page})`);
+});
