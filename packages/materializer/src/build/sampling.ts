@@ -76,6 +76,9 @@ const CONSTRAINING = [
  */
 const GREEDY_BELOW = 0.01;
 
+/** Settings that choose among several answers, whatever each one's log probabilities are. */
+const SEARCHES = ["use_beam_search", "num_beams", "best_of"];
+
 type Settings = ReadonlyMap<string, unknown>;
 
 /** Why the log probabilities are not known to be those of the distribution that was sampled from, in words; null: they are. */
@@ -127,14 +130,18 @@ function constraint(settings: Settings): string | null {
   if (typeof format === "object" && format !== null && "type" in format && format.type !== "text")
     return "response_format constrained the decoding";
   const choice = settings.get("tool_choice");
-  const isForced = choice === "required" || typeof choice === "object";
-  return isForced ? "tool_choice forced a call" : null;
+  const kind = typeof choice === "object" && choice !== null && "type" in choice ? choice.type : choice;
+  return kind === undefined || kind === "auto" || kind === "none" ? null : "tool_choice forced a call";
 }
 
 function greedy(settings: Settings): string | null {
   const temperature = settings.get("temperature");
   if (settings.get("do_sample") === false) return "do_sample is false: the likeliest token was taken, not sampled";
-  if (typeof temperature !== "number" || temperature >= GREEDY_BELOW) return null;
+  for (const field of SEARCHES) {
+    const value = settings.get(field);
+    if (value === true || Number(value ?? 1) > 1) return `${field} searched for an answer, which was not sampled`;
+  }
+  if (temperature === undefined || Number(temperature) >= GREEDY_BELOW) return null;
   return `temperature ${temperature}: the likeliest token was taken, not sampled`;
 }
 

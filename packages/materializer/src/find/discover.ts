@@ -129,11 +129,21 @@ function readTrialFacts(dir: string): TrialFacts | null {
   if (plain === null && typeof parsed !== "string") return null;
   return {
     ...NO_FACTS,
-    reward_not_valid: plain?.scores.get("reward_valid") === false ? `${plain.scores_source} says so` : null,
+    reward_not_valid: plainNotValid(plain?.scores, plain?.scores_source, parsed),
     scores: plain?.scores ?? new Map(),
     scores_source: plain?.scores_source ?? null,
     problems: [...(typeof parsed === "string" ? [parsed] : []), ...(plain?.problems ?? [])],
   };
+}
+
+/** A result beside the reward that cannot be read may say that the reward does not count: unknown is not valid. */
+function plainNotValid(
+  scores: TrialFacts["scores"] | undefined,
+  source: string | null | undefined,
+  unread: TrialFacts | string | null,
+): string | null {
+  if (scores?.get("reward_valid") === false) return `${source} says so`;
+  return typeof unread === "string" && (scores?.size ?? 0) > 0 ? `${unread}, which would say whether it counts` : null;
 }
 
 function readRewardFile(dir: string): Pick<TrialFacts, "scores" | "scores_source" | "problems"> | null {

@@ -28,7 +28,11 @@ const attempted = {
 export const rewardFields = {
   ...attempted,
   reward_valid: z.boolean().nullish(),
-  step_results: z.array(z.looseObject({ step_name: z.string().nullish(), ...attempted }).nullish()).nullish(),
+  step_results: z
+    .array(
+      z.looseObject({ step_name: z.string().nullish(), reward_valid: z.boolean().nullish(), ...attempted }).nullish(),
+    )
+    .nullish(),
 };
 
 const overrides = z.looseObject({ override_error_policy: z.record(z.string(), policy).nullish() });
@@ -61,7 +65,7 @@ export function harborReward(result: RewardFields, config: unknown): HarborRewar
   const own = judged.find((one) => one.where === "");
   const decisive = own ?? invalid ?? judged[0];
   return {
-    not_valid: notValid(rewardValid, invalid),
+    not_valid: notValid(rewardValid, invalid) ?? notValidStep(steps),
     failure: decisive === undefined ? null : { ...decisive.failure, reward_counts: rewarded && decisive.word === true },
     doubts: judged
       .filter((one) => rewarded && one.counts && one.doubtful)
@@ -99,12 +103,19 @@ interface Judged extends Failure {
   doubtful: boolean;
 }
 
-/** Harbor's policy beside the exception holds its override already; an older version leaves only the configuration, or nothing. */
+/** An override is the last word: Harbor's policy beside the exception holds it already; an older version leaves only the configuration, or nothing. */
 function judge(one: Failure, rewardValid: boolean | null, overridden: Record<string, z.infer<typeof policy>>): Judged {
-  const override = one.override ?? overridden[one.failure.type]?.has_valid_reward ?? null;
+  const override = one.override ?? (one.said === null ? overridden[one.failure.type]?.has_valid_reward : null) ?? null;
   const table = meaningOf(one.failure.type, one.failure).counts;
-  const word = one.said ?? override ?? (rewardValid === true ? true : null);
+  const word = override ?? one.said ?? (rewardValid === true ? true : null);
   return { ...one, counts: word ?? table, word, doubtful: !table && override === null };
+}
+
+function notValidStep(
+  steps: readonly { step_name?: string | null | undefined; reward_valid?: boolean | null | undefined }[],
+): string | null {
+  const number = steps.findIndex((step) => step.reward_valid === false);
+  return number < 0 ? null : `Harbor calls step ${steps[number]!.step_name ?? number} not valid`;
 }
 
 function notValid(rewardValid: boolean | null, invalid: Judged | undefined): string | null {

@@ -66,6 +66,25 @@ describe("rewards", () => {
   });
 });
 
+describe("a reward file beside a result.json that cannot be read (O.172)", () => {
+  const named = { task_name: "add", trial_name: "add__1" };
+  it.each<[string, string]>([
+    ["cut", '{"task_name": "add", "trial_name": "add__1", "exception_info": {'],
+    ["an exception as text", JSON.stringify({ ...named, exception_info: "RateLimitError: 429" })],
+    ["a verdict as text", JSON.stringify({ ...named, reward_valid: "false" })],
+    ["a policy as text", JSON.stringify({ ...named, exception_info: { exception_type: "E", policy: "invalid" } })],
+    ["steps by name", JSON.stringify({ ...named, step_results: { a: {} } })],
+  ])("does not count: %s", (_, text) => {
+    const { facts } = factsOf({ "result.json": text, "verifier/reward.txt": "1" });
+    expect(facts!.reward_not_valid).toContain("result.json");
+  });
+
+  it("counts beside a result that is no trial's", () => {
+    expect(factsOf({ "result.json": '{"ok": true}', "reward.txt": "1" })).toMatchObject({ reward: 1, problems: [] });
+    expect(factsOf({ "result.json": '{"ok": true}', "reward.txt": "1" }).facts!.reward_not_valid).toBeNull();
+  });
+});
+
 describe("Harbor's result.json", () => {
   const good = harborResult({ task: "add", name: "add__1", rewards: { reward: 0.5 } });
   it.each<[string, object, object]>([
