@@ -35,7 +35,7 @@ it("the commands of docs/gateway.md lead from nothing to samples", async () => {
     timeout: 120_000,
   });
   for (const id of ["sum-1", "sum-2", "product-1", "product-2"]) expect(stdout).toContain(`${id}: complete, 2 turns`);
-  expect(readdirSync(join(dir, "trajectories"))).toEqual(["sealed-ids"]);
+  expect(readdirSync(join(dir, "trajectories"))).toEqual(["sealed-ids.txt"]);
 
   const runs = readFileSync(join(dir, "samples.jsonl"), "utf8")
     .split("\n")

@@ -1,4 +1,4 @@
-import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { readTrajectory } from "@tito/format";
@@ -83,6 +83,18 @@ describe("a central gateway", () => {
     expect((await seal("never")).status).toBe(404);
     expect((await postChat(of("b"), { messages: [user("say")] })).status).toBe(200);
   });
+});
+
+it("a trajectory whose id is like the file of sealed ids takes no place that the file needs (O.184)", async () => {
+  const { sidecar, out } = await startGateway();
+  const post = (path: string) =>
+    fetch(`${sidecar.origin}/t/${path}`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}` } });
+  expect((await post(SEALED_IDS_FILE)).status).toBe(404);
+  for (const id of [SEALED_IDS_FILE.split(".")[0]!, "other"]) {
+    expect((await post(id)).status).toBe(201);
+    expect((await post(`${id}/seal`)).status).toBe(200);
+  }
+  expect(readFileSync(join(out, SEALED_IDS_FILE), "utf8").trimEnd().split("\n")).toHaveLength(2);
 });
 
 describe("a sealed id of a gateway (O.116)", () => {

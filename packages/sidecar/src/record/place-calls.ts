@@ -20,8 +20,9 @@ export function placeCalls(
   if (calls === undefined || raw[calls.valueStart] !== "[") return null;
   let text = "";
   let from = calls.valueStart;
-  for (const [position, item] of sliceArray(raw, calls.valueStart).entries()) {
-    const edits = raw[item.start] === "{" ? editsOfCall(raw, item.start, placed[position], delta !== undefined) : null;
+  const items = sliceArray(raw, calls.valueStart).filter(({ start }) => raw[start] === "{");
+  for (const [position, item] of items.entries()) {
+    const edits = editsOfCall(raw, item.start, placed[position], delta !== undefined);
     if (edits === null || edits.size === 0) continue;
     text += raw.slice(from, item.start) + editObject(raw.slice(item.start, item.end), edits);
     from = item.end;

@@ -104,7 +104,7 @@ export function readEngineChunk(json: unknown): EngineChunk {
     reasoningKey,
     reasoning: reasoningKey === null ? null : asString(message[reasoningKey]),
     content: asString(message.content),
-    tools: (asArray(message.tool_calls) ?? []).map(readTool),
+    tools: (asArray(message.tool_calls) ?? []).flatMap(readTool),
     hasOutput: [message.content, message.reasoning, message.reasoning_content, choice.text, message.tool_calls].some(
       hasSomething,
     ),
@@ -210,13 +210,17 @@ export function readVersions(value: unknown): VersionSpan[] | null {
   return spans.length === 0 ? null : spans;
 }
 
-function readTool(value: unknown, position: number): ToolDelta {
-  const call = asObject(value) ?? {};
+/** What is no object is no call. */
+function readTool(value: unknown, position: number): ToolDelta[] {
+  const call = asObject(value);
+  if (call === null) return [];
   const named = asObject(call.function) ?? {};
-  return {
-    index: asCount(call.index) ?? position,
-    id: asString(call.id),
-    name: asString(named.name),
-    arguments: asString(named.arguments) ?? "",
-  };
+  return [
+    {
+      index: asCount(call.index) ?? position,
+      id: asString(call.id),
+      name: asString(named.name),
+      arguments: asString(named.arguments) ?? "",
+    },
+  ];
 }

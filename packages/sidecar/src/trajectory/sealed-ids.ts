@@ -18,7 +18,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { sha256, TitoError } from "@tito/format";
 
-export const SEALED_IDS_FILE = "sealed-ids";
+/** No trajectory can have this name: ids have no dot. */
+export const SEALED_IDS_FILE = "sealed-ids.txt";
 /** As many ids as one output directory can close: 19 MB in the file, and each start reads them all. */
 const IDS_MAX = 250_000;
 /** An id of 64 characters, a space, eight of the checksum, a line end. */

@@ -4,6 +4,7 @@ import { codecOf } from "../../src/dialect/dialects.js";
 import { assembleMessage } from "../../src/dialect/message.js";
 import type { ReplyEvent } from "../../src/dialect/neutral.js";
 import { chatReader } from "../../src/prompt/engine-source.js";
+import { passthroughWriter } from "../../src/record/relay.js";
 import { readEngineChunk } from "../../src/sample/engine-chunk.js";
 import type { Sampled } from "../../src/sample/sampled.js";
 
@@ -155,6 +156,17 @@ describe("calls of one answer", () => {
     const { events, calls } = read([[{ index: 0, id: "c1", arguments: "{}" }], [{ index: 1, ...G }]]);
     expect(calls).toEqual([{ id: "c1", name: "", arguments: "{}" }, G]);
     expect(events.at(-1)).toMatchObject({ type: "finish", reason: "tool_calls" });
+  });
+
+  it.each([null, 7, "f", []])("are none where the engine sends %j in place of one (O.183)", (junk) => {
+    const tool_calls = [junk, { index: 0, id: null, function: { name: "f", arguments: "{}" } }];
+    const json = { id: "x", choices: [{ index: 0, delta: { tool_calls } }] };
+    const chunk = readEngineChunk(json);
+    const reader = chatReader({ stop: [] }, "a-1");
+    expect(assembleMessage(reader.read(chunk)).tool_calls).toEqual([{ id: "call_a-1_0", name: "f", arguments: "{}" }]);
+    const writer = passthroughWriter({ logprobs: false, tokenIds: false, usage: false }, "a-1");
+    const passed = JSON.parse(writer.chunk(JSON.stringify(json), chunk, [])[0]!.text.slice(6));
+    expect(passed.choices[0].delta.tool_calls[1]).toMatchObject({ id: "call_a-1_0", index: 0 });
   });
 
   it("by the ten thousand are written in every dialect before the test times out: the work grows with their number (O.181)", () => {
