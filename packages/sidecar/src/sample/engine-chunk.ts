@@ -92,7 +92,7 @@ export function readEngineChunk(json: unknown): EngineChunk {
     id: asString(top.id),
     model: asString(top.model),
     createdS: asCount(top.created),
-    error: readError(top.error),
+    error: readError(top.error ?? bareError(top)),
     promptIds: readPromptIds(top.prompt_token_ids ?? choice.prompt_token_ids),
     sampled: readIds(choice.token_ids),
     logprobs: readLogprobs(choice.logprobs),
@@ -120,6 +120,12 @@ function readPosition(choice: { readonly [key: string]: unknown }): EngineChunk[
 
 function hasSomething(value: unknown): boolean {
   return (typeof value === "string" || Array.isArray(value)) && value.length > 0;
+}
+
+/** An error that stands in place of a reply without a wrapping: `object` says so, or FastAPI's `detail` is all that there is. */
+function bareError(top: { readonly [key: string]: unknown }): unknown {
+  if (top.choices !== undefined) return null;
+  return top.object === "error" ? top : asString(top.detail);
 }
 
 /** The error of a body or of a stream event: wrapped, flat, or FastAPI's `detail`. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { messagesError } from "../../src/dialect/messages-error.js";
 import { roomLeft } from "../../src/prompt/room.js";
-import { classify, dialectError, readFailure } from "../../src/sample/engine-failure.js";
+import { readEngineChunk } from "../../src/sample/engine-chunk.js";
+import { classify, dialectError, readFailure, withCode } from "../../src/sample/engine-failure.js";
 
 describe("an overflow in an engine's words", () => {
   it.each([
@@ -69,5 +70,14 @@ describe("a refusal's words (O.182)", () => {
   ])("are not those of the request that a validator repeats: %s", async (message) => {
     for (const body of [{ error: { message } }, { detail: message }])
       expect((await read(JSON.stringify(body), 422)).kind).toBe("bad_request");
+  });
+
+  it.each<[string, unknown]>([
+    ["wrapped", { error: { message: words, code: 400 } }],
+    ["bare", { object: "error", message: words, code: 400 }],
+    ["FastAPI's", { detail: words }],
+  ])("are found where an error (%s) comes in place of a reply", (_shape, event) => {
+    const message = withCode(readEngineChunk(event).error);
+    expect(classify(null, message ?? "", null)).toMatchObject({ kind: "context_overflow" });
   });
 });
