@@ -29,7 +29,7 @@ describe("the policy", () => {
     expect(() => loadPolicy("reward: '1 +'")).toThrow(/reward: the expression ends too early/);
     expect(() => loadPolicy("exclude: {rules: [{reason: x, when: 'foo('}]}")).toThrow(/exclude.rules: x/);
     expect(() => loadPolicy("a: [")).toThrow(/not valid YAML/);
-    expect(() => loadPolicy("[1]")).toThrow(/policy/);
+    expect(() => loadPolicy("[1]")).toThrow(/recipe/);
     expect(() => loadPolicy("pack: {max_tokens: 10}\nbuild: {max_seq_len: 11}")).toThrow(/does not fit/);
   });
 
