@@ -15,6 +15,7 @@ const slow = ["**/*.e2e.test.ts", "**/*.crash.test.ts", "**/node_modules/**", "*
 // End-to-end tests that compare times or memory within one run: nothing else runs beside them.
 const measured = [
   "scripts/test/sidecar-program.e2e.test.ts",
+  "scripts/test/release.e2e.test.ts",
   "packages/sidecar/test/gateway-load.e2e.test.ts",
   "packages/sidecar/test/slow-reader.e2e.test.ts",
   "packages/sidecar/test/slow-sender.e2e.test.ts",

@@ -1,29 +1,9 @@
 // Builds dist/sidecar-main.js and all that it uses into dist/tito-sidecar.mjs: one file, no native code. docs/decisions/0113-the-sidecar-is-one-file.md
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { withoutAddon, withoutHttp2 } from "./bundle-plugins.mjs";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
-
-/** node-server asks for HTTP/2's classes only to tell its requests apart. Ours is an HTTP/1.1 server, and loading node:http2 would be paid at every start. */
-const withoutHttp2 = {
-  name: "without-http2",
-  setup(builder) {
-    builder.onResolve({ filter: /^node:http2$/ }, () => ({ path: "http2", namespace: "without-http2" }));
-    builder.onLoad({ filter: /.*/, namespace: "without-http2" }, () => ({
-      contents: "export class Http2ServerRequest {}\nexport const constants = {};",
-    }));
-  },
-};
-
-/** msgpackr by the entry that does not look for its optional native addon. */
-const withoutAddon = {
-  name: "without-addon",
-  setup(builder) {
-    builder.onResolve({ filter: /^msgpackr$/ }, ({ kind, resolveDir }) =>
-      builder.resolve("msgpackr/pack", { kind, resolveDir }),
-    );
-  },
-};
 
 await build({
   entryPoints: [at("dist/sidecar-main.js")],

@@ -20,9 +20,14 @@ export interface Program {
 }
 
 /** Starts Node on `args`; resolves with its first line. */
-export async function startProgram(args: readonly string[]): Promise<Program> {
+export function startProgram(args: readonly string[]): Promise<Program> {
+  return startProgramOf(process.execPath, args);
+}
+
+/** Starts `file` on `args`; resolves with its first line. */
+export async function startProgramOf(file: string, args: readonly string[]): Promise<Program> {
   const startedMs = performance.now();
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(file, args, { stdio: ["ignore", "pipe", "inherit"] });
   const exited = new Promise<number | null>((done) => child.once("exit", done));
   const line = await new Promise<string>((found, fail) => {
     let text = "";

@@ -1,17 +1,14 @@
 /** Runs tasks over worker threads and gives the results back in the order of the tasks, whatever thread was first. */
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, TitoError } from "@tito/format";
 import { CACHE_BYTES_MAX, RunCache } from "./run-cache.js";
 import { runTask, type Task, type TaskResults } from "./tasks.js";
+import { workerCode } from "./worker-code.js";
 
 export type Answer =
   | { id: number; result: TaskResults[Task["kind"]] }
   | { id: number; failure: { code: ErrorCode; message: string; hint: string | undefined } };
 
-/** The built worker; seen from `src` and from `dist` alike. */
-const WORKER_FILE = fileURLToPath(new URL("../../dist/worker.js", import.meta.url));
 /** Tasks that wait in a worker, so that it never idles while the main thread writes. */
 const QUEUE_PER_WORKER = 2;
 
@@ -20,7 +17,7 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** A pool of `jobs` threads; 1 (or no built worker file) runs everything in this thread. */
+/** A pool of `jobs` threads; 1 (or no built worker) runs everything in this thread. */
 export class Jobs {
   private readonly workers: Worker[] = [];
   private readonly waiting = new Map<number, Waiting>();
@@ -28,13 +25,15 @@ export class Jobs {
   private next = 0;
 
   constructor(jobs: number) {
-    if (jobs <= 1 || !existsSync(WORKER_FILE)) return;
-    for (let i = 0; i < jobs; i += 1) this.workers.push(this.start(jobs));
+    const code = jobs <= 1 ? null : workerCode();
+    if (code === null) return;
+    for (let i = 0; i < jobs; i += 1) this.workers.push(this.start(code, jobs));
   }
 
-  private start(jobs: number): Worker {
+  private start({ code, eval: isText }: { code: string; eval: boolean }, jobs: number): Worker {
     // Flags of the main thread (an --input-type, a loader) are not meant for the built worker.
-    const worker = new Worker(WORKER_FILE, { execArgv: [], workerData: { cacheBytesMax: CACHE_BYTES_MAX / jobs } });
+    const workerData = { cacheBytesMax: CACHE_BYTES_MAX / jobs };
+    const worker = new Worker(code, { eval: isText, execArgv: [], workerData });
     worker.on("message", (answer: Answer) => this.settle(answer));
     worker.on("error", (error) =>
       this.failAll(new TitoError("internal", `a worker thread ended: ${error.message}`, { cause: error })),

@@ -1,8 +1,8 @@
 /** A user's own lane rules, in the shape of the rule data that ships for each harness. docs/lane-rules.md explains the file. */
-import { createRequire } from "node:module";
 import type { HarnessRules } from "@tito/continuity";
 import { TitoError } from "@tito/format";
 import { z } from "zod";
+import { yaml } from "./yaml.js";
 
 const text = z.string().min(1, "a text is needed").max(2000);
 const texts = z.array(text).max(100);
@@ -59,7 +59,6 @@ export const laneRulesSchema = z.strictObject({
 export type LaneRules = z.infer<typeof laneRulesSchema>;
 
 const FILE_BYTES_MAX = 1 << 20;
-const load = createRequire(import.meta.url);
 
 /** Reads the text of a rule file (YAML or JSON). @throws TitoError `usage` that names the key and what it may be. */
 export function parseLaneRules(source: string, name: string): LaneRules {
@@ -73,8 +72,7 @@ export function parseLaneRules(source: string, name: string): LaneRules {
 
 function parse(source: string, name: string): unknown {
   try {
-    const yaml = load("yaml") as typeof import("yaml");
-    return yaml.parse(source, { maxAliasCount: 20, prettyErrors: true });
+    return yaml().parse(source, { maxAliasCount: 20, prettyErrors: true });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new TitoError("usage", `${name}: not valid YAML: ${message.split("\n")[0]!.replace(/:$/, "")}`);

@@ -1,6 +1,5 @@
 /** The recipe: every choice that turns evidence into samples, in one schema-checked record. `docs/recipe.md` explains the keys. */
 import { createHash } from "node:crypto";
-import { createRequire } from "node:module";
 import { TitoError } from "@tito/format";
 import { z } from "zod";
 import { canonicalJson } from "./canonical-json.js";
@@ -13,6 +12,7 @@ import {
   type SamplingDefaults,
   type SamplingSetting,
 } from "./sampling-settings.js";
+import { yaml } from "./yaml.js";
 
 const verdict = z.enum(["train", "mask"]);
 const expression = z.string().min(1, "an expression is needed").max(2000);
@@ -162,9 +162,6 @@ const FLAG_PATHS: Record<keyof PolicyFlags, readonly [string] | readonly [string
 };
 
 const POLICY_BYTES_MAX = 1 << 20;
-const load = createRequire(import.meta.url);
-/** Loaded with the first recipe: the defaults and flags do without. */
-const yaml = () => load("yaml") as typeof import("yaml");
 
 /**
  * The effective policy: defaults, then the YAML text, then flags. `name` is what messages call the file.

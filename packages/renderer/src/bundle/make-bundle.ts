@@ -1,13 +1,13 @@
 /** Makes a renderer bundle from a model's own files. */
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { TitoError } from "@tito/format";
 import { familyOf } from "../families/families.js";
 import { ChatTemplate } from "../template/chat-template.js";
 import { convertTiktokenModel } from "../tokenizer/tiktoken-model.js";
 import { convertTokenizerJson, type TokenizerData } from "../tokenizer/tokenizer-data.js";
+import { bpeWasm } from "./bpe-wasm.js";
 import {
   BUNDLE_FILES,
   BUNDLE_SCHEMA,
@@ -72,10 +72,6 @@ async function readTokenizer(from: string, isDirectory: boolean): Promise<{ data
     ? convertTiktokenModel(text, await read(join(directory, "tokenizer_config.json"), "configuration"))
     : convertTokenizerJson(text);
   return { data, sha256: sha256(text) };
-}
-
-function bpeWasm(): Promise<Buffer> {
-  return readFile(createRequire(import.meta.url).resolve("tiktoken/lite/tiktoken_bg.wasm"));
 }
 
 const tokenizerText = ({ split, normalizer, added_tokens }: TokenizerData): string =>

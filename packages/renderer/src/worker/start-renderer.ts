@@ -1,6 +1,4 @@
 /** Starts the renderer's thread and speaks to it. The event loop never tokenizes. */
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { Message, ToolDefinition } from "@tito/format";
 import type { ModelFacts } from "../bundle/model-facts.js";
@@ -13,6 +11,7 @@ import { Connection } from "./connection.js";
 import { WORKER_ROLE, type WorkerData } from "./protocol.js";
 import type { StartOptions } from "./start-options.js";
 import { SupervisedThread } from "./supervised-thread.js";
+import { workerCode } from "./worker-code.js";
 
 /** A turn that is parsed while it is being sampled. */
 export interface TurnStream {
@@ -44,19 +43,11 @@ export interface Renderer {
   close(): Promise<void>;
 }
 
-function workerFile(): URL {
-  const beside = new URL("./worker-entry.js", import.meta.url);
-  if (existsSync(fileURLToPath(beside))) return beside;
-  // From sources, the built thread; in a program of one file, that file, which starts the thread through runRendererThread.
-  const built = new URL("../../dist/worker/worker-entry.js", import.meta.url);
-  return import.meta.url.endsWith(".ts") && existsSync(fileURLToPath(built)) ? built : new URL(import.meta.url);
-}
-
 function startWorker(bundleDirectory: string, options: StartOptions): Worker {
   const workerData: WorkerData = { role: WORKER_ROLE, bundle_directory: bundleDirectory };
-  const { worker } = options;
-  if (worker !== undefined && !(worker instanceof URL)) return new Worker(worker.source, { eval: true, workerData });
-  return new Worker(worker ?? workerFile(), { workerData, name: "renderer" });
+  const code = options.worker ?? workerCode();
+  if (code instanceof URL) return new Worker(code, { workerData, name: "renderer" });
+  return new Worker(code.source, { eval: true, workerData });
 }
 
 /** Loads the bundle in a thread of its own and returns when it is ready. @throws TitoError `bundle_invalid`. */
