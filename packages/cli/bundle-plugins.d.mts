@@ -1,0 +1,4 @@
+import type { Plugin } from "esbuild";
+
+export const withoutHttp2: Plugin;
+export const withoutAddon: Plugin;
