@@ -9,7 +9,7 @@ import { rendererAsPart, standIns, withoutNativeAddon } from "./stand-ins.js";
 const root = resolve(import.meta.dirname, "../..");
 const packageDir = (name: string): string => join(root, "packages", name);
 
-export interface Script {
+interface Script {
   text: string;
   /** What it was made of, relative to the repository. */
   sources: string[];

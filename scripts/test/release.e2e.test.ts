@@ -122,13 +122,9 @@ describe("the release", () => {
     const [one, two] = [tree(join(dir, "one")), tree(join(dir, "two"))];
     expect(two).toEqual(one);
     expect(Object.keys(one)).toContain("/tito.mjs");
-    const sums = execFileSync("sha256sum", ["--check", "SHA256SUMS"], { cwd: join(dir, "one"), encoding: "utf8" });
-    expect(
-      sums
-        .trim()
-        .split("\n")
-        .every((line) => line.endsWith(": OK")),
-    ).toBe(true);
+    const sums = readFileSync(join(dir, "one/SHA256SUMS"), "utf8").trimEnd().split("\n");
+    const named = Object.fromEntries(sums.map((line) => [`/${line.slice(66)}`, line.slice(0, 64)]));
+    expect({ ...named, "/SHA256SUMS": one["/SHA256SUMS"] }).toEqual(one);
   });
 
   it("keeps its sizes: sidecar code 420 kB, one file 10.5 MB, executable 140 MB and 55 MB compressed", () => {
