@@ -1,7 +1,7 @@
 /** The parts of a release: the sidecar's code, all other code, the code of threads, and two WASM modules. Each script is CommonJS and complete. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
 import { withoutAddon, withoutHttp2 } from "../../packages/cli/bundle-plugins.mjs";
 import { rendererAsPart, standIns, withoutNativeAddon } from "./stand-ins.js";
@@ -28,6 +28,9 @@ export async function buildParts(): Promise<Parts> {
   const { version } = JSON.parse(readFileSync(join(packageDir("cli"), "package.json"), "utf8")) as { version: string };
   const script = (entry: string, plugins: Plugin[]): Promise<Script> =>
     bundle(entry, [standIns(version), ...plugins, withoutHttp2]);
+  // The file itself, because a bare import of a package without side effects is left out.
+  const thread = (file: string, plugins: Plugin[]): Promise<Script> =>
+    bundle(readFileSync(file, "utf8"), [standIns(version), ...plugins, withoutHttp2], dirname(file));
   const cli = packageDir("cli");
   const sidecar = await script(
     `import { runSidecar } from "${cli}/dist/run-sidecar.js"; void runSidecar(process.argv.slice(2)).then((code) => { process.exitCode = code; });`,
@@ -38,8 +41,8 @@ export async function buildParts(): Promise<Parts> {
     [withoutNativeAddon],
   );
   const renderer = await script(`export * from "${packageDir("renderer")}/dist/thread.js";`, []);
-  const rendererWorker = await script(`import "${packageDir("renderer")}/dist/worker/worker-entry.js";`, []);
-  const materializerWorker = await script(`import "${packageDir("materializer")}/dist/worker.js";`, [withoutAddon]);
+  const rendererWorker = await thread(join(packageDir("renderer"), "dist/worker/worker-entry.js"), []);
+  const materializerWorker = await thread(join(packageDir("materializer"), "dist/worker.js"), [withoutAddon]);
   const wasm = (name: string, path: string): Buffer =>
     readFileSync(createRequire(`${packageDir(name)}/`).resolve(path));
   return {
@@ -56,9 +59,10 @@ export async function buildParts(): Promise<Parts> {
   };
 }
 
-async function bundle(entry: string, plugins: Plugin[]): Promise<Script> {
+/** `entry`: text of a module in the directory `from`. */
+async function bundle(entry: string, plugins: Plugin[], from = packageDir("cli")): Promise<Script> {
   const result = await build({
-    stdin: { contents: entry, resolveDir: packageDir("cli"), sourcefile: "entry.js" },
+    stdin: { contents: entry, resolveDir: from, sourcefile: "entry.js" },
     absWorkingDir: root,
     write: false,
     metafile: true,

@@ -187,7 +187,7 @@ describe.each(forms)("$name, in an empty directory", ({ name, argv, node }) => {
   it("reads trajectories as the workspace does: verify, inspect, explain, materialize on two threads, import", async () => {
     await alike(["verify", recorded]);
     await alike(["inspect", recorded]);
-    await alike(["explain", join(recorded, "t1"), "--turn", "1"]);
+    await alike(["explain", join(recorded, "t1"), "--turn", "0"]);
     await alike(["materialize", recorded, "--jobs", "2", "--out", "samples.parquet"], ["samples.parquet"]);
     await alike(["materialize", recorded, "--jobs", "2", "--out", "samples.jsonl"], ["samples.jsonl"]);
     await alike(["verify", "samples.parquet"]);
@@ -221,8 +221,10 @@ describe.each(forms)("$name, in an empty directory", ({ name, argv, node }) => {
     expect(await tito("certify", "bundle")).toMatchObject({ exitCode: 0, stderr: "" });
     const args = ["run", ...basics(), "--out", "rendered", "--renderer", "bundle", "--tito-prompt-mode", "incremental"];
     expect(await tito(...args, "--", "sh", "-c", ASK)).toEqual({ exitCode: 0, stdout: "", stderr: "" });
-    const { stdout } = await tito("inspect", "rendered", "--json");
-    expect(stdout).toContain("bundle:");
+    const sampled = await tito("materialize", "rendered", "--out", "rendered.jsonl");
+    expect(sampled).toMatchObject({ exitCode: 0 });
+    const [row] = readFileSync(join(cwd, "rendered.jsonl"), "utf8").trim().split("\n");
+    expect(JSON.parse(row!).renderer_contract).toMatch(/^bundle:[0-9a-f]{64}$/);
   });
 
   it("sets harnesses up, looks around, and says what the engine lacks", async () => {
