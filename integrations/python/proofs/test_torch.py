@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import torch
-from common import GRADIENT_BOUND, LOGPROB_BOUND, by_hand, difference, model, policy_gradient, report, rows, token_logprobs
+from common import (
+    GRADIENT_BOUND,
+    LOGPROB_BOUND,
+    MODEL,
+    by_hand,
+    difference,
+    gradient_of,
+    model,
+    policy_gradient,
+    report,
+    rows,
+    token_logprobs,
+)
 from tito_rl import batch
 from tito_rl.layouts import next_token
 
@@ -74,3 +88,30 @@ def test_each_reduction_with_its_factor_gives_the_same_gradient() -> None:
         got = {name: each.grad.clone() for name, each in net.named_parameters()}
         report("PyTorch", f"reduction {reduction}", difference(got, wanted))
         assert difference(got, wanted) < GRADIENT_BOUND
+
+
+def test_the_example_step_has_the_gradient_of_the_rows() -> None:
+    """`examples/trainers/grpo_step.py`, batches of padded rows and all. Its log probabilities are float32."""
+    path = MODEL.parents[1] / "examples" / "trainers" / "grpo_step.py"
+    spec = importlib.util.spec_from_file_location("grpo_step", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    net = model()
+
+    class Caught:
+        """An optimizer that keeps the gradient and changes nothing."""
+
+        def step(self) -> None:
+            self.gradient = gradient_of(net)
+
+        def zero_grad(self) -> None:
+            net.zero_grad()
+
+    optimizer = Caught()
+    net.zero_grad()
+    ratio = example.step(net, optimizer, rows("samples.jsonl"))
+    wanted = by_hand(batch(rows("samples.jsonl")), net)
+    found = difference(optimizer.gradient, wanted)
+    report("PyTorch", "gradient, examples/trainers/grpo_step.py", found)
+    assert abs(ratio - 1) < LOGPROB_BOUND
+    assert found < 1e-5
